@@ -148,8 +148,7 @@ TN_API tn_status tn_split_at(const tn_array *x, int count, const int64_t *positi
 /* The last two axes exchanged. */
 TN_API tn_array *tn_matrix_transpose(const tn_array *x);
 /* Windows that slide along axes (none: along every one): x's axes, each shorter by its window's extent less 1, then the
- * windows' own. A window's elements are read where they are used: none are stored beforehand, unless windows slide
- * along several axes. */
+ * windows' own. A window's elements are read where they are used: none are stored beforehand. */
 TN_API tn_array *tn_sliding_window_view(const tn_array *x, tn_shape window, tn_axes axes);
 /* An array without what is all zero at its front and back (either may be left out), along every axis or those given;
  * evaluates it. */

@@ -59,6 +59,9 @@ tn__node *tn__sum_to(tn__node *a, const tn__shape *shape);
 
 /* SOFTMAX or LOG_SOFTMAX of an array in the dtype it is computed in, over axes. */
 tn__node *tn__softmax(tn__op op, tn__node *a, uint32_t axes);
+/* FIRST_MAX of a real array over axes, none of them of extent 0: where elements tie, MAX divides the gradient among
+ * them. */
+tn__node *tn__first_max(tn__node *a, uint32_t axes);
 /* DEVIATIONS of a real array in the dtype it is computed in, over axes. */
 tn__node *tn__deviations(tn__node *a, uint32_t axes);
 /* The sum over axes divided by the number of elements. */

@@ -151,6 +151,17 @@ tn__node *tn__softmax(tn__op op, tn__node *a, uint32_t axes)
     return tn__node_new(op, (tn_dtype)y->dtype, y->shape, y->device, 2, (tn__node *[]){y, a}, (tn__attr){.axes = axes});
 }
 
+tn__node *tn__first_max(tn__node *a, uint32_t axes)
+{
+    TN__PASS_ERROR(a);
+    tn__no_grad_depth++;
+    tn__node *y = tn__reduce(TN__OP_MAX, a, axes);
+    tn__no_grad_depth--;
+    TN__PASS_ERROR(y);
+    return tn__node_new(TN__OP_FIRST_MAX, (tn_dtype)y->dtype, y->shape, y->device, 2, (tn__node *[]){y, a},
+                        (tn__attr){.axes = axes});
+}
+
 tn__node *tn__average(tn__node *a, uint32_t axes)
 {
     double count = 1;

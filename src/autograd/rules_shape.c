@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Gradient rules of reductions, views, indexing, products and moves between devices. */
+#include "array/build_window.h"
 #include "autograd/rules.h"
 
 static tn__node *zeros_like(tn__node *x)
@@ -24,6 +25,28 @@ void tn__grad_max(tn__chain *c)
     tn__node *count = tn__reduce(TN__OP_SUM, tn__cast(chosen, wide), c->node->attr.axes);
     tn__node *share = tn__cast(tn__binary(TN__OP_DIVIDE, tn__cast(c->g, wide), count), dtype);
     c->in[0] = tn__where(chosen, share, zeros_like(x));
+}
+
+/* Where each element is among those of the axes, in C order. */
+static tn__node *place_among(tn__node *x, uint32_t axes)
+{
+    tn__node *place = NULL;
+    for (int d = 0; d < x->shape->ndim; d++) {
+        if (!(axes >> d & 1))
+            continue;
+        tn__node *along = tn__iota(x->shape, d, x->device);
+        place = place ? tn__with(TN__OP_MULTIPLY, place, (double)x->shape->dim[d]) : NULL;
+        place = place ? tn__binary(TN__OP_ADD, place, along) : along;
+    }
+    return place;
+}
+
+void tn__grad_first_max(tn__chain *c)
+{
+    tn__node *x = c->node->in[1], *place = place_among(x, c->node->attr.axes);
+    tn__node *first = tn__reduce(TN__OP_ARGMAX, x, c->node->attr.axes);
+    c->in[0] = NULL;
+    c->in[1] = place ? tn__where(tn__binary(TN__OP_EQUAL, place, first), c->g, zeros_like(x)) : c->g;
 }
 
 /* Input 0 has no gradient of its own: it is what the node is made of. */
@@ -142,6 +165,17 @@ void tn__grad_expand(tn__chain *c)
 void tn__grad_slice(tn__chain *c)
 {
     c->in[0] = tn__update(zeros_like(c->node->in[0]), c->g, c->node->attr.ints);
+}
+
+void tn__grad_windows(tn__chain *c)
+{
+    tn__window_axis window[TN_MAX_NDIM];
+    const tn__ints *ints = c->node->attr.ints;
+    int count = ints->count / 3, first = c->node->in[0]->shape->ndim;
+    for (int i = 0; i < count; i++)
+        window[i] = (tn__window_axis){(int)ints->v[3 * i], c->node->shape->dim[first + i], ints->v[3 * i + 1],
+                                      ints->v[3 * i + 2]};
+    c->in[0] = tn__fold(c->g, count, window, c->node->in[0]->shape);
 }
 
 void tn__grad_update(tn__chain *c)

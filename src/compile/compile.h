@@ -56,6 +56,8 @@ typedef struct tn__window {
  * base's layout is its own strides (leaves) or C order. False if a reshape on the way needs a copy; then *blocked is
  * the value that must be stored first. */
 bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked);
+/* The same of a view that is itself to be stored: how it reads what lies below it. */
+bool tn__window_below(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked);
 
 /* A step under construction, before buffers are numbered: operands name values. */
 typedef struct tn__draft_operand {

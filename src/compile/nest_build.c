@@ -94,17 +94,29 @@ static bool memoize(builder *b, int v, const tn__map *map, int expr)
     return true;
 }
 
-static int load(builder *b, int v, const tn__map *map)
+/* An element of v as the window gives it. */
+static int load_window(builder *b, int v, const tn__window *w, const tn__map *map)
 {
-    tn__window w;
-    int blocked;
-    if (!tn__window_of(b->graph, v, b->fusion->stored, &w, &blocked))
-        return MISFIT;
-    int access = add_access(b, TN__ACCESS_LOAD, w.base, b->graph->value[v].dtype, &w, map);
+    int access = add_access(b, TN__ACCESS_LOAD, w->base, b->graph->value[v].dtype, w, map);
     if (access < 0)
         return MISFIT;
     return add_expr(b, &(tn__expr){.kind = TN__EXPR_LOAD, .dtype = b->graph->value[v].dtype, .access = access,
                                    .loops = access_loops(&b->nest->access[access])});
+}
+
+static int load(builder *b, int v, const tn__map *map)
+{
+    tn__window w;
+    int blocked;
+    return tn__window_of(b->graph, v, b->fusion->stored, &w, &blocked) ? load_window(b, v, &w, map) : MISFIT;
+}
+
+/* A view's element where what is below the view is in memory; the view itself may be what is to be stored. */
+static int load_below(builder *b, int v, const tn__map *map)
+{
+    tn__window w;
+    int blocked;
+    return tn__window_below(b->graph, v, b->fusion->stored, &w, &blocked) ? load_window(b, v, &w, map) : MISFIT;
 }
 
 /* A target of this nest used by another one: at its own position, its expression; anywhere else they can't share
@@ -298,7 +310,7 @@ static int define(builder *b, int v, const tn__map *map)
         if (tn__map_through(b->graph, value, map, &in))
             return evaluate(b, value->in[0], &in);
         /* what this nest itself computes is not in memory yet */
-        return b->fusion->owner[read_from(b, value->in[0])] == b->nest->number ? MISFIT : load(b, v, map);
+        return b->fusion->owner[read_from(b, value->in[0])] == b->nest->number ? MISFIT : load_below(b, v, map);
     case TN__KIND_CONST:
         return add_expr(b, &(tn__expr){.kind = TN__EXPR_SCALAR, .dtype = value->dtype, .scalar = value->scalar});
     case TN__KIND_GENERATE:

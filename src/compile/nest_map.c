@@ -37,6 +37,8 @@ bool tn__map_through(const tn__graph *graph, const tn__value *v, const tn__map *
 {
     const tn__shape *shape = graph->value[v->in[0]].shape;
     memset(in, 0, sizeof *in);
+    if (v->op == TN__OP_WINDOWS) /* two loops along one dimension */
+        return false;
     int other = 0;
     for (int d = 0; d < shape->ndim; d++) {
         int from = d; /* the view's dimension that dimension d follows */

@@ -62,7 +62,7 @@ static void store_what_is_read(tn__fuser *f)
                     store_base(f, value->in[i]);
         } else if (kind == TN__KIND_REDUCE) {
             f->base.stored[v] = f->base.stored[v] || !tn__reduces_nothing(graph, v);
-        } else if (value->op == TN__OP_RESHAPE && !is_unit_reshape(graph, value)) {
+        } else if (value->op == TN__OP_WINDOWS || (value->op == TN__OP_RESHAPE && !is_unit_reshape(graph, value))) {
             store_base(f, v);
         }
     }

@@ -45,9 +45,22 @@ static bool reshape(tn__window *w, const tn__value *v)
     return true;
 }
 
+/* Where windows begin is a step along their axis, the place in one of them a step of its own, in a new axis behind. */
+static bool windows(tn__window *w, const tn__value *v)
+{
+    for (int i = 0; i < v->attr.ints->count; i += 3) {
+        const int64_t *one = &v->attr.ints->v[i];
+        w->stride[w->ndim++] = w->stride[one[0]] * one[2];
+        w->stride[one[0]] *= one[1];
+    }
+    memcpy(w->dim, v->shape->dim, sizeof w->dim);
+    return true;
+}
+
 /* Each changes a window of its input into one of itself, if strides express that. */
 static bool (*const through[TN__OP_COUNT])(tn__window *w, const tn__value *view) = {
-    [TN__OP_RESHAPE] = reshape, [TN__OP_PERMUTE] = permute, [TN__OP_EXPAND] = expand, [TN__OP_SLICE] = slice};
+    [TN__OP_RESHAPE] = reshape, [TN__OP_PERMUTE] = permute, [TN__OP_EXPAND] = expand, [TN__OP_SLICE] = slice,
+    [TN__OP_WINDOWS] = windows};
 
 bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked)
 {
@@ -63,6 +76,12 @@ bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window
             tn__strides_contiguous(window->ndim, window->dim, window->stride);
         return true;
     }
+    return tn__window_below(graph, v, stored, window, blocked);
+}
+
+bool tn__window_below(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked)
+{
+    const tn__value *value = &graph->value[v];
     if (!tn__window_of(graph, value->in[0], stored, window, blocked))
         return false;
     *blocked = value->in[0];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "array/build_window.h"
 #include "core/memory.h"
 
 /* ---- axes ---- */
@@ -366,19 +367,11 @@ tn_array *tn_matrix_transpose(const tn_array *x)
 /* Along one axis: its positions in windows stand in a new last axis. */
 static tn_array *windows_along(const tn_array *x, int axis, int64_t length)
 {
-    int ndim = tn_ndim(x) + 1;
-    int64_t count = tn_dim(x, axis) - length + 1;
-    if (length < 1 || count < 1)
+    if (length < 1 || length > tn_dim(x, axis))
         return tn__refused(TN_ERR_SHAPE, "sliding_window_view",
                            "no window of extent %lld is in axis %d, of extent %lld", (long long)length, axis,
                            (long long)tn_dim(x, axis));
-    tn_shape wide = {.ndim = ndim}, begin = {.ndim = ndim};
-    for (int d = 0; d < ndim; d++) {
-        wide.dim[d] = d == ndim - 1 ? length : tn_dim(x, d);
-        begin.dim[d] = d == axis ? count : 1;
-    }
-    tn_array *places = tn_add(tn_reshape(tn__count_up(x, count), begin), tn__count_up(x, length));
-    return tn_take_along_axis(tn_broadcast_to(tn_expand_dims(x, -1), wide), places, axis);
+    TN__RETURN(tn__windows(tn__node_of(x, "sliding_window_view"), 1, &(tn__window_axis){axis, length, 1, 1}));
 }
 
 static tn_array *sliding_windows(const tn_array *x, tn_shape window, tn_axes axes)

@@ -290,6 +290,7 @@ static void test_nothing_left_out(void **state)
 {
     (void)state;
     const tn__op tested[] = {TN__OP_RESHAPE, TN__OP_PERMUTE, TN__OP_EXPAND, TN__OP_SLICE,
+                             TN__OP_WINDOWS /* in tests/numpy */,
                              TN__OP_UPDATE,  TN__OP_GATHER,  TN__OP_MATMUL, TN__OP_SCATTER_ADD,
                              TN__OP_SCATTER_SET /* in tests/numpy */, TN__OP_TRANSFER /* in test_backward.c */};
     int others = 0;

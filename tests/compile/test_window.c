@@ -33,8 +33,39 @@ static int64_t origin(const tn__graph *graph, const tn__value *v, const int64_t 
             source[d] = v->attr.ints->v[2 * d] + at[d] * v->attr.ints->v[2 * d + 1];
         else if (v->op == TN__OP_PERMUTE)
             source[v->attr.perm[d]] = at[d];
+        else if (v->op == TN__OP_WINDOWS)
+            source[d] = at[d];
+    }
+    for (int i = 0; v->op == TN__OP_WINDOWS && i < v->attr.ints->count; i += 3) {
+        const int64_t *one = &v->attr.ints->v[i];
+        source[one[0]] = at[one[0]] * one[1] + at[from->ndim + i / 3] * one[2];
     }
     return v->op == TN__OP_RESHAPE ? ravel(v->shape, at) : ravel(from, source);
+}
+
+/* Windows along some axes of v, or v itself where they would be too many. */
+static int random_windows(tn__graph *graph, int v, test_random *chance)
+{
+    const tn__shape *from = graph->value[v].shape;
+    int64_t dim[TN_MAX_NDIM] = {0}, list[3 * TN_MAX_NDIM];
+    int count = 0;
+    memcpy(dim, from->dim, sizeof dim);
+    for (int d = 0; d < from->ndim && from->ndim + count < TN_MAX_NDIM; d++) {
+        if (from->dim[d] == 0 || test_random_int(chance, 0, 1))
+            continue;
+        int64_t spread = test_random_int(chance, 1, 3), step = test_random_int(chance, 1, 3);
+        int64_t extent = test_random_int(chance, 1, (from->dim[d] - 1) / spread + 1);
+        memcpy(&list[3 * count], (int64_t[]){d, step, spread}, 3 * sizeof *list);
+        dim[d] = (from->dim[d] - 1 - (extent - 1) * spread) / step + 1;
+        dim[from->ndim + count++] = extent;
+    }
+    const tn__shape *shape = tn__shape_intern(from->ndim + count, dim);
+    if (count == 0 || shape->size > MOST)
+        return v;
+    int number = graph_op(graph, TN__OP_WINDOWS, shape, v, -1);
+    graph->value[number].attr.ints = tn__ints_intern(3 * count, list);
+    assert_non_null(graph->value[number].attr.ints);
+    return number;
 }
 
 /* A random view of v with at most MOST elements. */
@@ -43,7 +74,9 @@ static int random_view(tn__graph *graph, int v, test_random *chance)
     const tn__shape *from = graph->value[v].shape;
     int64_t dim[TN_MAX_NDIM] = {0}, start[TN_MAX_NDIM], step[TN_MAX_NDIM];
     memcpy(dim, from->dim, sizeof dim);
-    switch (test_random_int(chance, 0, 3)) {
+    switch (test_random_int(chance, 0, 4)) {
+    case 4:
+        return random_windows(graph, v, chance);
     case 0: {
         uint8_t perm[TN_MAX_NDIM] = {0};
         for (int d = 0; d < from->ndim; d++) {
