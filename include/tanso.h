@@ -6,6 +6,7 @@
 #include <tanso/activations.h>
 #include <tanso/array.h>
 #include <tanso/complex.h>
+#include <tanso/conv.h>
 #include <tanso/extensions.h>
 #include <tanso/fft.h>
 #include <tanso/linalg.h>
@@ -30,6 +31,7 @@
 #include <tanso/normalization.h>
 #include <tanso/optim.h>
 #include <tanso/polynomial.h>
+#include <tanso/pool.h>
 #include <tanso/product.h>
 #include <tanso/random.h>
 #include <tanso/recurrent.h>

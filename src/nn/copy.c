@@ -222,6 +222,8 @@ static tn_layer *copy_layer(copying *c, const tn_layer *layer)
     copy->device = layer->device;
     copy->number = layer->number;
     copy->axis = layer->axis;
+    if (layer->settings)
+        memcpy(copy->settings, layer->settings, layer->kind->settings);
     copy->ports = layer->ports;
     status = tn__own_copy(copy, layer);
     for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++)

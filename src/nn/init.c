@@ -76,16 +76,25 @@ static const initializer initializers[TN_INIT_COUNT] = {
     [TN_INIT_IDENTITY] = {"identity", fill_identity, FANS_NONE, 1},
 };
 
-/* fan_out is the last extent, fan_in the product of the others; what divides by nothing has no elements either. */
-static double fan_sum(fans fans, tn_shape shape)
+/* fan_out is the last extent, of kernels the first one times those behind the second; fan_in the product of the others;
+ * what divides by nothing has no elements either. */
+static double fan_sum(fans fans, tn_shape shape, bool kernels)
 {
-    double fan_in = 1, fan_out = (double)shape.dim[shape.ndim - 1];
-    for (int i = 0; i < shape.ndim - 1; i++)
-        fan_in *= (double)shape.dim[i];
+    int out = kernels ? 0 : shape.ndim - 1;
+    double fan_in = 1, fan_out = (double)shape.dim[out];
+    for (int i = 0; i < shape.ndim; i++) {
+        fan_in *= i == out ? 1 : (double)shape.dim[i];
+        fan_out *= kernels && i > 1 ? (double)shape.dim[i] : 1;
+    }
     return fmax(1, fans == FANS_IN ? fan_in : fan_in + fan_out);
 }
 
 tn_array *tn_initialize(tn_init init, tn_shape shape, const tn_random_opts *opts)
+{
+    return tn__initialize(init, shape, false, opts);
+}
+
+tn_array *tn__initialize(tn_init init, tn_shape shape, bool kernels, const tn_random_opts *opts)
 {
     static const char operation[] = "initialize";
     const tn_random_opts none = {0};
@@ -110,7 +119,7 @@ tn_array *tn_initialize(tn_init init, tn_shape shape, const tn_random_opts *opts
                               "%s: expected at least two axes, fan_in and fan_out; got shape %s: use zeros, "
                               "constant, normal or uniform",
                               row->name, tn__shape_text(shape.ndim, shape.dim, text)));
-        scale *= sqrt(row->factor / fan_sum(row->fans, shape));
+        scale *= sqrt(row->factor / fan_sum(row->fans, shape, kernels));
     }
     tn__scope_guard scope = tn__scope_enter();
     tn_array *x = tn_keep(row->fill(scale, shape, &filled));

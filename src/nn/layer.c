@@ -29,12 +29,15 @@ static tn__object_kind objects = TN__OBJECT_KIND(tn_layer, "layer");
 
 tn_layer *tn__layer_make(const tn__layer_kind *kind)
 {
-    tn_layer *layer = tn__object_new(&objects);
+    void *settings = kind->settings ? tn__calloc(1, kind->settings) : NULL;
+    tn_layer *layer = kind->settings && !settings ? NULL : tn__object_new(&objects);
     if (!layer) {
-        tn__fail_memory(kind->name, sizeof *layer);
+        tn__free(settings);
+        tn__fail_memory(kind->name, sizeof *layer + kind->settings);
         return &memory_layer;
     }
     layer->kind = kind;
+    layer->settings = settings;
     layer->changes = 1;
     return layer;
 }
@@ -100,6 +103,8 @@ void tn_layer_free(tn_layer *layer)
     tn__layer_free_hooks(layer);
     tn__free(layer->slots);
     tn__free(layer->children);
+    tn__free(layer->settings);
+    layer->settings = NULL;
     if (layer->error)
         tn__error_release(layer->error);
     tn__object_end(&objects, &layer->object);

@@ -57,6 +57,8 @@ typedef struct tn__layer_kind {
     const char *turned;
     /* Appends the arguments to the kind's name as tn_layer_parse reads them; NULL: none. */
     void (*describe)(const tn_layer *layer, tn__text *text);
+    size_t settings; /* bytes of what a layer of this kind has in its `settings` */
+    bool kernels;    /* weights are (out, in, extents...), which says what their initialiser's fans are */
 } tn__layer_kind;
 
 /* A parameter in the flat list of a layer and everything below it. */
@@ -119,6 +121,7 @@ struct tn_layer {
         void (*free_data)(void *data);
         tn_status (*copied)(tn_layer *copy, void *data);
     } user;
+    void *settings; /* of the kinds: plain data, copied with the layer */
 };
 
 /* ---- layer.c ---- */

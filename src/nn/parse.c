@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Networks written as words: "linear:1000 sigmoid linear:10". A word is a name and its arguments, separated by
  * colons. */
-#include "nn/layer.h"
+#include "nn/parse.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -189,22 +189,28 @@ static const word_row words[] = {
     {"layer_norm", "layer_norm[:FEATURES[:EPS]]", make_layer_norm, 0, 2, {0}, {true}},
 };
 enum { WORD_COUNT = sizeof words / sizeof *words };
+#define MOST_LISTED 32 /* words of tn__list_word */
 
 #define LONGEST_WORD 127
 #define BLANKS " \t\r\n"
 
 static tn_layer *unknown(const char *operation, const char *name)
 {
-    const char *names[WORD_COUNT];
+    const char *names[WORD_COUNT + MOST_LISTED], *usage;
+    int count = WORD_COUNT;
     for (int i = 0; i < WORD_COUNT; i++)
         names[i] = words[i].name;
-    const char *near = tn__nearest_name(name, names, WORD_COUNT);
+    while (count < WORD_COUNT + MOST_LISTED && (names[count] = tn__list_word(count - WORD_COUNT, &usage)))
+        count++;
+    const char *near = tn__nearest_name(name, names, count);
     if (near)
         return tn__layer_error(tn__error_new(TN_ERR_NAME, operation, "there is no layer '%s': did you mean '%s'?", name,
                                              near));
     tn__text list = {0};
     for (int i = 0; i < WORD_COUNT; i++)
         tn__text_addf(&list, "%s%s", i ? " " : "", words[i].usage);
+    for (int i = 0; tn__list_word(i, &usage); i++)
+        tn__text_addf(&list, " %s", usage);
     char *text = tn__text_take(&list);
     tn__error *error = tn__error_new(TN_ERR_NAME, operation, "there is no layer '%s'; the layers are: %s", name,
                                      text ? text : "");
@@ -229,6 +235,9 @@ tn_layer *tn__layer_from_word(const char *operation, const char *word)
     if (length > LONGEST_WORD)
         return tn__layer_error(
             tn__error_new(TN_ERR_NAME, operation, "a word of %zu characters is no layer: '%.40s...'", length, word));
+    tn_layer *listed = tn__layer_from_list(operation, word);
+    if (listed)
+        return listed;
     memcpy(copy, word, length + 1);
     char *rest = strchr(copy, ':');
     if (rest)

@@ -68,14 +68,15 @@ static tn_status make_persistent(tn_array *value)
     return status;
 }
 
-static tn_status make_slot_array(tn__slot *slot, int64_t features, tn_device device)
+static tn_status make_slot_array(const tn_layer *layer, tn__slot *slot, int64_t features, tn_device device)
 {
     tn__scope_guard scope = tn__scope_enter();
     tn_random_opts opts = {.dtype = slot->dtype, .device = device};
     tn_create_opts counter = {.dtype = slot->dtype, .device = device};
     tn_shape shape = shape_with(slot->shape, features);
-    tn_array *value = tn_dtype_is_float(slot->dtype) ? tn_initialize(slot->init, shape, &opts)
-                                                     : tn_zeros_with(shape, &counter);
+    tn_array *value = tn_dtype_is_float(slot->dtype)
+                          ? tn__initialize(slot->init, shape, layer->kind->kernels, &opts)
+                          : tn_zeros_with(shape, &counter);
     tn_status status = slot->persistent ? make_persistent(value) : make_parameter(value);
     if (status == TN_OK)
         slot->value = value;
@@ -143,7 +144,7 @@ static tn_status add_slot(tn_layer *layer, const char *name, tn_shape shape, tn_
     slot->persistent = persistent;
     /* Once one slot waits for its shape all wait, so that their arrays come to be on one device. */
     bool waits = !shape_known(&shape) || (layer->slot_count > 1 && !layer->slots[0].value);
-    tn_status status = waits ? TN_OK : make_slot_array(slot, 0, layer->device);
+    tn_status status = waits ? TN_OK : make_slot_array(layer, slot, 0, layer->device);
     if (status != TN_OK)
         drop_last_slot(layer);
     tn__layer_changed(layer);
@@ -168,7 +169,7 @@ tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device)
     for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++) {
         if (layer->slots[i].value)
             continue;
-        status = make_slot_array(&layer->slots[i], features, where);
+        status = make_slot_array(layer, &layer->slots[i], features, where);
         made |= (uint64_t)(status == TN_OK) << i;
     }
     for (size_t i = 0; i < layer->slot_count; i++) {

@@ -231,7 +231,7 @@ static void apply_view(builder *b)
     int i = any(b);
     const tn_array *x = b->g->x[i];
     int ndim = tn_ndim(x), axis = ndim ? below(b, ndim) : 0;
-    switch (below(b, 7)) {
+    switch (below(b, 8)) {
     case 0:
         add(b, tn_transpose(x, (tn_axes){0}), "transpose", i, -1);
         break;
@@ -255,6 +255,12 @@ static void apply_view(builder *b)
                               chance(b, 70) ? 1 + below(b, 3) : -1 - below(b, 2)),
                 "slice_axis", i, axis);
         break;
+    case 6: {
+        int64_t length = ndim && tn_dim(x, axis) ? 1 + below(b, tn_dim(x, axis) < 4 ? (int)tn_dim(x, axis) : 4) : 0;
+        if (length)
+            add(b, tn_sliding_window_view(x, TN_SHAPE(length), TN_AXES(axis)), "windows", i, axis);
+        break;
+    }
     default:
         if (ndim > 1)
             add(b, tn_swapaxes(x, axis, below(b, ndim)), "swapaxes", i, axis);

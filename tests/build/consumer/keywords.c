@@ -542,11 +542,46 @@ static void losses(void)
     SHOW(tn_crf_loss(tn_ones(TN_SHAPE(3, 3)), steps, tn_ones(TN_SHAPE(3, 2), .dtype = TN_INT64), .lengths = lengths));
 }
 
+static void windows(void)
+{
+    tn_array *x = tn_ones(TN_SHAPE(1, 4, 4, 4)), *w = tn_ones(TN_SHAPE(2, 4, 3, 3)), *v = tn_ones(TN_SHAPE(4, 2, 2, 2));
+    CHECK(tn_dim(tn_conv(x, w), 2) == 2);
+    CHECK(tn_dim(tn_conv(x, w, .stride = TN_SHAPE(2), .pad = TN_SHAPE(1, 1)), 2) == 2);
+    CHECK(tn_dim(tn_conv_transpose(x, v), 2) == 5);
+    CHECK(tn_dim(tn_conv_transpose(x, v, .stride = TN_SHAPE(2), .groups = 2), 1) == 4);
+    SHOW(tn_max_pool(x, TN_SHAPE(4)));
+    CHECK(tn_dim(tn_max_pool(x, TN_SHAPE(2), .stride = TN_SHAPE(1)), 2) == 3);
+    CHECK(tn_dim(tn_average_pool(x, TN_SHAPE(2)), 2) == 2);
+    CHECK(tn_dim(tn_average_pool(x, TN_SHAPE(2), .exclude_pad = true), 2) == 2);
+    CHECK(tn_dim(tn_sum_pool(x, TN_SHAPE(2), .ceil = true), 2) == 2);
+    CHECK(tn_dim(tn_lp_pool(x, 2, TN_SHAPE(2), .stride = TN_SHAPE(2)), 2) == 2);
+    CHECK(tn_dim(tn_max_pool_indices(x, TN_SHAPE(2), .stride = TN_SHAPE(2)), 2) == 2);
+    CHECK(tn_dim(tn_unpool(x, TN_SHAPE(2), .stride = TN_SHAPE(2)), 2) == 8);
+    tn_array *columns = tn_unfold(x, TN_SHAPE(2), .stride = TN_SHAPE(2));
+    CHECK(tn_dim(tn_fold(columns, TN_SHAPE(4, 4), TN_SHAPE(2), .stride = TN_SHAPE(2)), 1) == 4);
+    CHECK(tn_dim(tn_interpolate(x, TN_SHAPE(8), .mode = "linear", .align_corners = true), 3) == 8);
+    CHECK(tn_dim(tn_depth_to_space(x, 2, .depth_first = true), 1) == 1);
+    CHECK(tn_dim(tn_space_to_depth(x, 2), 1) == 16);
+    CHECK(tn_dim(tn_local_response_norm(x, .size = 3, .beta = 0.5), 1) == 4);
+    tn_layer *net = tn_sequential(tn_conv2d(3, TN_SHAPE(3), .pad = TN_SHAPE(1)), tn_max_pool_layer(TN_SHAPE(2)),
+                                  tn_conv_transpose2d(2, TN_SHAPE(2), .stride = TN_SHAPE(2)),
+                                  tn_average_pool_layer(TN_SHAPE(2), .ceil = true),
+                                  tn_depthwise_conv2d(1, TN_SHAPE(1), .in = 2));
+    CHECK(tn_dim(tn_forward(net, x), 1) == 2);
+    tn_layer_free(net);
+    net = tn_sequential(tn_conv1d(3, TN_SHAPE(3), .no_bias = true), tn_conv_transpose1d(2, TN_SHAPE(2), .in = 3));
+    CHECK(tn_dim(tn_forward(net, tn_ones(TN_SHAPE(1, 2, 6))), 2) == 5);
+    tn_layer_free(net);
+    net = tn_sequential(tn_conv3d(3, TN_SHAPE(1), .in = 2), tn_conv_transpose3d(2, TN_SHAPE(1), .groups = 1));
+    CHECK(tn_dim(tn_forward(net, tn_ones(TN_SHAPE(1, 2, 2, 2, 2))), 1) == 2);
+    tn_layer_free(net);
+}
+
 int main(int argc, char **argv)
 {
     TN_SCOPE {
         creation(), reductions(), order(), arithmetic(), lists(), matrices(), transforms(), draws(), kernels(),
-            training(), own_layers(), losses(), trainers(), trainer_parts(), zeros();
+            windows(), training(), own_layers(), losses(), trainers(), trainer_parts(), zeros();
         files(argc > 1 ? argv[1] : ".");
     }
     if (!tn_ok())

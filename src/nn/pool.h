@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows over nodes, with every argument checked: what functions and layers share. */
+#ifndef TN_NN_POOL_H
+#define TN_NN_POOL_H
+
+#include <tanso/pool.h>
+
+#include "array/build_window.h"
+
+#define TN__POOLED_AXES 3
+
+/* Arguments as the user gave them; plain data, which a layer keeps. */
+typedef struct tn__pool_settings {
+    const char *name; /* for messages; static */
+    tn_shape kernel, stride, pad, dilation;
+    bool ceil, exclude_pad;
+} tn__pool_settings;
+tn__pool_settings tn__pool_settings_of(const char *name, tn_shape kernel, const tn_pool_opts *opts);
+
+/* Windows over extents, behind N and the channels. */
+typedef struct tn__pooling {
+    int axes;
+    int64_t extent[TN__POOLED_AXES], count[TN__POOLED_AXES], pad[TN__POOLED_AXES];
+    int64_t reached[TN__POOLED_AXES]; /* elements from the first of the first window to the last of the last one */
+    tn__window_axis window[TN__POOLED_AXES];
+} tn__pooling;
+
+/* Windows over the extents, of which there are `axes`; checked. Latches and returns false if none fits. */
+bool tn__pooling_find(const tn__pool_settings *s, int axes, const int64_t *extent, tn__pooling *p);
+/* x, if it is floating and has one to three extents behind N and the channels; else an error. */
+tn__node *tn__pooled_operand(const char *name, tn__node *x);
+/* (N, channels, windows..., places in one...) of x, with `fill` around it; and the sums of such at their places. */
+tn__node *tn__pooling_windows(tn__node *x, const tn__pooling *p, double fill);
+tn__node *tn__pooling_fold(tn__node *windows, const tn__pooling *p);
+/* A reduction of windows' places, whose axes go. */
+static inline uint32_t tn__pooling_places(const tn__pooling *p) { return ((1u << p->axes) - 1) << (2 + p->axes); }
+
+tn__node *tn__max_pool(tn__node *x, const tn__pool_settings *s);
+tn__node *tn__average_pool(tn__node *x, const tn__pool_settings *s);
+tn__node *tn__adaptive_pool(const char *name, tn__node *x, tn_shape out, bool max);
+tn__node *tn__global_pool(const char *name, tn__node *x, bool max);
+
+#endif
