@@ -106,14 +106,18 @@ TN_API tn_device tn_stream_device(const struct tn_stream *stream);
 TN_API tn_device tn_event_device(const struct tn_event *event);
 
 /*
- * x on another device, copied at once (x itself, as a new handle, when it is there already).
+ * x on another device (x itself, as a new handle, when it is there already). It is recorded, as operations are, and
+ * differentiable of any order: the gradient goes back to x's device. Nobody waits for it. An evaluation that needs
+ * values of several devices runs each one's part on its own stream, and has them wait for each other only where a value
+ * goes from one to the other. Only what is in the host's memory as a value is sent to a device at once.
  *
  * Copies to a GPU, these and all others, are asynchronous: the host's memory is the caller's again when the call
  * returns, and the GPU fetches a copy of it, in pinned memory, when it has done what its stream was asked before. 32
  * MiB may be under way so; who copies more waits until the first of them have been fetched. Copies to the host
- * (tn_to_cpu, tn_to_host, tn_data, tn_item) return when the values are there: they wait for the work of their stream.
- * Where other work must not be waited for, make them in a block of TN_ON_STREAM with a stream of their own (stream.h),
- * which waits for what computes the values alone, or in another thread.
+ * (tn_to_host, tn_data, tn_item, and the evaluation of tn_to_cpu) return when the values are there: they wait for the
+ * work of their stream. Where other work must not be waited for, make them in a block of TN_ON_STREAM with a stream of
+ * their own (stream.h), which waits for what computes the values alone, or in another thread; an array of tn_to_cpu is
+ * copied where it is evaluated.
  *
  * From GPU to GPU the copy is asynchronous, too, straight from memory to memory where these GPUs reach each other
  * (NVLink, or the bus), else by way of the host. What one is asked afterwards comes behind the copy on both. Where x's

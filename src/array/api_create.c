@@ -282,17 +282,7 @@ static tn__node *to(const tn_array *x, tn_device id)
     tn__device *device = tn__device_get(id);
     if (!device)
         return tn__failed();
-    a = tn__strong(a);
-    TN__PASS_ERROR(a);
-    if (a->device == device)
-        return a;
-    if (tn__foldable(a))
-        return tn__const_scalar(a->attr.scalar, a->dtype, a->shape, device);
-    if (!tn__transfer_hook)
-        TN__REFUSE(TN_ERR_UNSUPPORTED, "to",
-                   "moving from %s to %s needs the engine, which is not linked in", a->device->name,
-                   device->name);
-    return tn__transfer_hook(a, device);
+    return tn__to(tn__strong(a), device);
 }
 
 tn_array *tn_to(const tn_array *x, tn_device device)

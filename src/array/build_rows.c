@@ -44,12 +44,12 @@ static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int 
                    "is computed on the CPU, and moving operands from %s needs the engine", device->name);
     tn__node *there[TN__MAX_ARITY];
     for (int i = 0; i < arity; i++) {
-        there[i] = tn__transfer_hook(in[i], host);
+        there[i] = tn__to_at_once(in[i], host);
         TN__PASS_ERROR(there[i]);
     }
     tn__node *result = tn__apply(op, dtype, shape, arity, there, attr);
     TN__PASS_ERROR(result);
-    return tn__transfer_hook(result, device);
+    return tn__to_at_once(result, device);
 }
 
 tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in,

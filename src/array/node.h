@@ -40,7 +40,7 @@ typedef union tn__attr {
     struct {
         int32_t axis;       /* GATHER, SCATTER_ADD */
         int32_t known;      /* GATHER: positions are known to be in range and not negative: nothing looks */
-        int64_t below;      /* of that, and of a VALUE: elements are known to lie in 0..below-1; 0: not known */
+        int64_t below;      /* of that, a VALUE, a TRANSFER: elements are known to lie in 0..below-1; 0: not known */
     };
     tn__scalar scalar;      /* CONST: an element of the node's dtype */
     struct {
@@ -57,9 +57,12 @@ enum {
     TN__NODE_RETAIN_GRAD = 32, /* backward gives it, though no leaf, a gradient: to its var */
     TN__NODE_SPENT = 64,     /* backward went through it for the last time: its inputs go as soon as it has a value;
                               * of a leaf: its handle has gone on to another value, so nobody would get a gradient */
-    TN__NODE_TEMPORARY = 128, /* in the list of temporaries, which holds one reference */
-    TN__NODE_WIDE = 256,     /* of the larger kind, with room for TN__MAX_INPUTS inputs */
-    TN__NODE_LOOKS = 512,    /* pending, and it or what it depends on looks at indices while it runs, which may fail */
+    TN__NODE_TEMPORARY = 128 /* in the list of temporaries, which holds one reference */
+};
+
+enum {
+    TN__TRAIT_WIDE = 1,  /* of the larger kind, with room for TN__MAX_INPUTS inputs */
+    TN__TRAIT_LOOKS = 2, /* pending, and it or what it depends on looks at indices while it runs, which may fail */
 };
 
 typedef struct tn__node tn__node;
@@ -68,7 +71,8 @@ struct tn__node {
     uint16_t op;
     uint8_t dtype;
     uint8_t arity;
-    uint16_t flags;          /* TN__NODE_... */
+    uint8_t flags;
+    uint8_t traits;          /* TN__TRAIT_... */
     uint16_t owner;          /* the recording thread's number, for pending nodes */
     uint32_t depth;          /* 1 + the deepest pending input */
     uint64_t mark; /* scratch of traversals: stamp << 32 | index, valid while the stamp is the traversal's own */
@@ -170,6 +174,14 @@ static inline void tn__node_set_mark(tn__node *node, uint64_t mark)
     __atomic_store_n(&node->mark, mark, __ATOMIC_RELAXED);
 }
 
+/* What all elements of a node are known to lie below, being whole and not negative; 0: nothing. */
+static inline int64_t tn__elements_below(const tn__node *node)
+{
+    bool known = node->op == TN__OP_VALUE || node->op == TN__OP_TRANSFER ||
+                 (node->op == TN__OP_GATHER && node->attr.known);
+    return known ? node->attr.below : 0;
+}
+
 /* Has no value yet and may still get one, as constants may: it belongs to the thread that recorded it. */
 static inline bool tn__node_pending(const tn__node *node) { return !node->storage && !node->error; }
 
@@ -197,7 +209,7 @@ static inline bool tn__node_is_error(const tn__node *node) { return !node->stora
 static inline void tn__node_not_temporary(tn__node *node)
 {
     if (node->flags & TN__NODE_TEMPORARY)
-        node->flags &= (uint16_t)~TN__NODE_TEMPORARY;
+        node->flags &= (uint8_t)~TN__NODE_TEMPORARY;
 }
 static inline bool tn__node_contiguous(const tn__node *node) { return node->strides == NULL; }
 
@@ -293,7 +305,7 @@ uint32_t tn__stamp(void);
 /* Called by the builders when a recording has grown to TN__MAX_DEPTH; set by the engine. */
 #define TN__MAX_DEPTH 2000
 extern tn_status (*tn__evaluate_hook)(tn__node *node);
-/* Computes nodes of one device in one evaluation; set by the engine. */
+/* Computes nodes in one evaluation; set by the engine. */
 extern tn_status (*tn__evaluate_all_hook)(int count, tn__node *const *nodes);
 
 #endif

@@ -94,8 +94,7 @@ static tn_status finish(tape *t, tn__node *node)
     if (!tn__grow((void **)&t->inputs, &t->input_capacity, t->input_count + (size_t)s.inputs, sizeof *t->inputs))
         return tn__fail_memory(t->operation, (t->input_count + (size_t)s.inputs) * sizeof *t->inputs);
     for (int i = 0; i < s.inputs; i++) {
-        bool none = t->by_flags && !(node->in[i]->flags & TN__NODE_NEEDS_GRAD);
-        uint32_t in = t->inputs[s.first + (size_t)i] = none ? ELSEWHERE : step_of(t, node->in[i]);
+        uint32_t in = t->inputs[s.first + (size_t)i] = step_of(t, node->in[i]);
         leads = leads || in != ELSEWHERE;
     }
     if ((t->leaves || leads) && is_spent(node))
@@ -226,9 +225,11 @@ static tn__node *tie(tn__node *gradient, int count, tn__node *const *xs)
 {
     tn__node *in[TN__MAX_INPUTS] = {gradient};
     int arity = 1;
-    for (int i = 0; i < count; i++)
-        if (xs[i]->device == gradient->device)
-            in[arity++] = xs[i];
+    for (int i = 0; i < count; i++) {
+        in[arity] = tn__to(xs[i], gradient->device);
+        if (tn__node_is_error(in[arity++]))
+            return in[arity - 1];
+    }
     return tn__node_new(TN__OP_CUSTOM, (tn_dtype)gradient->dtype, gradient->shape, gradient->device, arity, in,
                         (tn__attr){.raw = {0}});
 }

@@ -77,6 +77,33 @@ static void add_node(tn__text *text, const tn__node *node, size_t i)
     tn__text_add(text, "];\n");
 }
 
+static bool is_first_of_device(const drawing *d, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (d->nodes[k]->device == d->nodes[i]->device)
+            return false;
+    return true;
+}
+
+/* A frame around the nodes of each device, if there are several. */
+static void add_devices(tn__text *text, const drawing *d)
+{
+    bool several = false;
+    for (size_t i = 0; i < d->count; i++)
+        several |= d->nodes[i]->device != d->nodes[0]->device;
+    for (size_t i = 0; i < d->count && several; i++) {
+        const tn__device *device = d->nodes[i]->device;
+        if (!is_first_of_device(d, i))
+            continue;
+        tn__text_addf(text, "    subgraph \"cluster_%s\" {\n", device->name);
+        tn__text_addf(text, "        label=\"%s\";\n       ", device->name);
+        for (size_t k = i; k < d->count; k++)
+            if (d->nodes[k]->device == device)
+                tn__text_addf(text, " n%zu;", k);
+        tn__text_add(text, "\n    }\n");
+    }
+}
+
 static char *draw(tn__node *y)
 {
     tn__value_mark few[TN__FEW_MARKS];
@@ -96,6 +123,8 @@ static char *draw(tn__node *y)
                 tn__text_addf(&text, "    n%" PRIu32 " -> n%zu;\n", from, i);
         }
     }
+    if (done)
+        add_devices(&text, &d);
     tn__text_add(&text, "}\n");
     text.failed = text.failed || !done;
     tn__free(d.nodes);

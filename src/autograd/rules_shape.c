@@ -269,5 +269,5 @@ void tn__grad_matmul(tn__chain *c)
 
 void tn__grad_transfer(tn__chain *c)
 {
-    c->in[0] = tn__transfer_hook(c->g, c->node->in[0]->device);
+    c->in[0] = tn__to(c->g, c->node->in[0]->device);
 }

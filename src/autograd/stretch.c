@@ -98,30 +98,13 @@ static void measure(tn__tape *t, size_t at)
     }
 }
 
-/* An evaluation a device: the first one's nodes are put in front. */
-static tn_status compute(tn__node **node, size_t count)
-{
-    tn_status status = TN_OK;
-    for (size_t mine = 0; count > 0 && status == TN_OK; node += mine, count -= mine) {
-        mine = 1;
-        for (size_t i = 1; i < count; i++) {
-            tn__node *other = node[i];
-            if (other->device != node[0]->device)
-                continue;
-            node[i] = node[mine];
-            node[mine++] = other;
-        }
-        status = tn__evaluate_all_hook((int)mine, node);
-    }
-    return status;
-}
-
 tn_status tn__tape_compute(tn__tape *t, size_t at)
 {
     list l = {0};
     uint32_t depth = deepest(t, at);
     bool fine = add_gradients(t, at, &l) && (depth <= TN__MAX_DEPTH / 2 || add_cut(t, at, depth / 2, &l));
-    tn_status status = fine ? compute(l.node, l.count) : tn__fail_memory(t->operation, (l.count + 1) * sizeof(*l.node));
+    tn_status status = fine ? tn__evaluate_all_hook((int)l.count, l.node)
+                            : tn__fail_memory(t->operation, (l.count + 1) * sizeof(*l.node));
     tn__free(l.node);
     if (status == TN_OK)
         measure(t, at);

@@ -46,11 +46,13 @@ static void dump_graph(const char *title, const tn__graph *graph)
     tn__free(string);
 }
 
-static void dump_plan(const tn__plan *plan)
+static void dump_plan(const tn__plan *plan, const tn__device *device)
 {
     tn__text text = {0};
-    if (tn__dump_enabled("plan"))
+    if (tn__dump_enabled("plan")) {
+        tn__text_addf(&text, "on %s\n", device->name);
         tn__plan_print(plan, &text);
+    }
     if (tn__dump_enabled("kernels"))
         tn__text_add(&text, plan->program.source);
     char *string = tn__text_take(&text);
@@ -95,7 +97,7 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
     if (!(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)) ||
         !tn__join_moves(draft, together) || !tn__plan_memory(draft, options->plan_memory, plan))
         return tn__fail_memory("compile", 0);
-    dump_plan(plan);
+    dump_plan(plan, device);
     wrong = tn__plan_verify(plan);
     return wrong ? broken("planning memory", wrong) : TN_OK;
 }

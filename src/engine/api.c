@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Switches, counters, and descriptions of plans. */
+/* Switches and counters. */
 #include "engine/plans.h"
 
 #include "core/error.h"
@@ -57,41 +57,3 @@ void tn_set_matmul_precision(tn_matmul_precision precision)
 tn_matmul_precision tn_get_matmul_precision(void) { return (tn_matmul_precision)tn__engine_switches.precision; }
 
 void tn_string_free(char *string) { tn__free(string); }
-
-static tn__plan *plan_for(tn__collection *c)
-{
-    tn__graph graph;
-    if (!tn__collection_graph(c, &graph)) {
-        tn__fail_memory("plan_describe", 0);
-        return NULL;
-    }
-    const tn__capabilities *device = &c->device->capabilities;
-    bool compiled = tn__engine_switches.compile != TN_COMPILE_NEVER || c->users || !device->operations;
-    tn__compile_options options = tn__engine_options(compiled && device->target != TN__TARGET_NONE);
-    tn__plan *plan = tn__compile(&graph, c->device, &options);
-    tn__graph_free(&graph);
-    return plan;
-}
-
-char *tn_plan_describe(const tn_array *x)
-{
-    tn__call call = tn__enter();
-    tn__node *node = tn__node_of(x, "plan_describe");
-    tn__collection *c = tn__collection_get();
-    char *string = NULL;
-    if (!c) {
-        tn__fail_memory("plan_describe", sizeof *c);
-    } else if (tn__collect(c, 1, &node, TN__COLLECT_ALONG) == TN_OK) {
-        tn__plan *plan = c->root_count ? plan_for(c) : NULL;
-        tn__text text = {0};
-        if (plan)
-            tn__plan_print(plan, &text);
-        else if (!c->root_count)
-            tn__text_add(&text, "the array has its value already\n");
-        if ((plan || !c->root_count) && !(string = tn__text_take(&text)))
-            tn__fail_memory("plan_describe", 0);
-        tn__plan_free(plan);
-    }
-    tn__leave(call);
-    return string;
-}

@@ -20,6 +20,8 @@ static _Thread_local tn__collection *collection;
 static void collection_free(void *memory)
 {
     tn__collection *c = memory;
+    if (c->next)
+        collection_free(c->next);
     tn__free(c->entry);
     tn__free(c->leaf);
     tn__free(c->root);
@@ -51,9 +53,19 @@ tn__collection *tn__collection_get(void)
     return collection;
 }
 
+tn__collection *tn__collection_next(tn__collection *c)
+{
+    if (!c->next)
+        c->next = tn__calloc(1, sizeof *c->next);
+    return c->next;
+}
+
 /* ---- finding entries ---- */
 
 static tn_status no_memory(void) { return tn__fail_memory("eval", 0); }
+
+/* What is said, without a message, where values of another device are needed. */
+#define CROSSES TN_ERR_DEVICE
 
 static struct tn__leaf_slot *find_slot(const tn__collection *c, const void *what)
 {
@@ -98,24 +110,13 @@ static __attribute__((noinline)) int leaf_entry(const tn__collection *c, const t
     return slot->stamp == c->stamp ? slot->entry : -1;
 }
 
-/* In the low half of a node's mark, beside its entry: a collection made it. Backward's marks have it, too, in the two
- * greatest numbers. */
-#define COLLECTED 0x80000000u
-
-/* Was it in an earlier collection, whose evaluation gave it no value? */
-static inline bool was_collected(const tn__node *node)
-{
-    uint32_t low = (uint32_t)tn__node_mark(node);
-    return low >= COLLECTED && low < UINT32_MAX - 1;
-}
-
 /* The entry of a node, or -1 if it has none yet. */
 static inline int entry_of(const tn__collection *c, const tn__node *node)
 {
     if (node->storage)
         return leaf_entry(c, node);
     uint64_t mark = tn__node_mark(node);
-    return mark >> 32 == c->stamp ? (int)((uint32_t)mark & ~COLLECTED) : -1;
+    return mark >> 32 == c->stamp ? (int)((uint32_t)mark & ~TN__COLLECTED) : -1;
 }
 
 int32_t tn__collection_far_input(const tn__collection *c, const tn__entry *e, int i)
@@ -214,23 +215,26 @@ static __attribute__((noinline)) uint64_t *add_wide(tn__collection *c, tn__entry
     for (int i = TN__MAX_ARITY; i < e->node->arity; i++) {
         int32_t in = tn__collection_input(c, e, i);
         c->entry[in].edges++;
+        c->built_on |= c->entry[in].again && !e->again;
         *k++ = (uint64_t)in;
     }
     return k;
 }
 
-/* The number of a new entry for a pending node, whose first inputs have the entries `in`; -1 without memory. */
+/* The number of a new entry for a pending node, whose first inputs have the entries `in`; -1 without memory. Notes a
+ * node whose value comes from another device. */
 static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *in)
 {
     tn__entry *e = begin_entry(c, node);
     if (__builtin_expect(!e, 0))
         return -1;
     int entry = (int)c->count, kind = tn__ops[node->op].kind, arity = node->arity;
-    c->again |= e->again = was_collected(node);
-    tn__node_set_mark(node, (uint64_t)c->stamp << 32 | COLLECTED | (uint32_t)entry);
+    e->again = tn__was_collected(node);
+    tn__node_set_mark(node, (uint64_t)c->stamp << 32 | TN__COLLECTED | (uint32_t)entry);
     for (int i = 0; i < arity && i < TN__MAX_ARITY; i++) {
         e->in[i] = in[i];
         c->entry[in[i]].edges++;
+        c->built_on |= c->entry[in[i]].again && !e->again;
     }
     uint64_t *k = c->key + c->key_count;
     *k++ = first_word(node->op, node);
@@ -244,6 +248,7 @@ static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *
     c->key_count = (size_t)(k - c->key);
     c->count++;
     if (__builtin_expect(kind != TN__KIND_MAP, 0)) {
+        c->crosses |= kind == TN__KIND_TRANSFER;
         c->users |= node->op == TN__OP_USER || node->op == TN__OP_USER_REDUCE;
         if (kind == TN__KIND_CONST || (kind == TN__KIND_GENERATE && node->op != TN__OP_IOTA)) {
             e->scalar = (int32_t)c->scalar_count;
@@ -254,8 +259,7 @@ static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *
     return entry;
 }
 
-/* A node that can't be computed: an error, or one that a step released. */
-static tn_status refuse(const tn__node *node)
+tn_status tn__refuse(const tn__node *node)
 {
     return node->error ? tn__error_raise(node->error)
                        : tn__fail(TN_ERR_INTERNAL, "eval", "an error array without a record; please report this");
@@ -281,8 +285,8 @@ static tn_status visit(tn__collection *c, tn__node *root)
     size_t depth = 0;
     for (struct tn__frame *at = push(c, 0, root); at;) {
         tn__node *node = at->node, *unseen = NULL;
-        if (__builtin_expect(node->error || node->op == TN__OP_ERROR, 0)) /* it is no value: those are leaves */
-            return refuse(node);
+        if (__builtin_expect(node->error || tn__node_is_error(node), 0))
+            return tn__refuse(node);
         for (int i = at->next; i < node->arity; i++) {
             tn__node *input = node->in[i];
             int entry = entry_of(c, input);
@@ -301,6 +305,8 @@ static tn_status visit(tn__collection *c, tn__node *root)
             continue;
         }
         int entry = add_pending(c, node, at->in);
+        if (__builtin_expect(c->crosses, 0))
+            return CROSSES;
         if (entry < 0)
             return no_memory();
         if (!depth)
@@ -313,7 +319,7 @@ static tn_status visit(tn__collection *c, tn__node *root)
     return no_memory();
 }
 
-static inline tn_status make_root(tn__collection *c, int entry)
+static tn_status make_root(tn__collection *c, int entry)
 {
     if (c->entry[entry].root)
         return TN_OK;
@@ -329,10 +335,11 @@ static tn_status add_root(tn__collection *c, tn__node *node)
     if (node->storage) /* nothing to compute, but what computed it may have failed since */
         return tn__storage_check(node->storage);
     if (node->error || tn__node_is_error(node))
-        return refuse(node);
-    if (c->device && node->device != c->device)
-        return tn__fail(TN_ERR_DEVICE, "eval", "the arrays are on %s and %s; evaluate them one device at a time",
-                        c->device->name, node->device->name);
+        return tn__refuse(node);
+    if (c->device && node->device != c->device) {
+        c->crosses = true;
+        return CROSSES;
+    }
     c->device = node->device;
     tn_status status = visit(c, node);
     if (status != TN_OK)
@@ -359,7 +366,7 @@ static tn_status add_pending_handles(tn__collection *c, tn__collect_mode mode)
 {
     tn__handle *const *handle = NULL;
     bool only_written = mode == TN__COLLECT_ALONG || mode == TN__COLLECT_WRITTEN;
-    int count = only_written && !tn__any_written() ? 0 : tn__pending_handles(&handle);
+    int count = mode == TN__COLLECT_REGION || (only_written && !tn__any_written()) ? 0 : tn__pending_handles(&handle);
     for (int i = 0; i < count; i++) {
         bool wanted = tn__computed_along(handle[i], c->device, mode);
         for (size_t k = 0; k < c->refused_count && wanted; k++)
@@ -454,8 +461,8 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     c->device = NULL;
     c->count = c->leaf_count = c->root_count = c->scalar_count = 0;
     c->key_count = 1; /* the first word is written last */
-    c->users = c->again = false;
-    c->begun = false;
+    c->users = c->built_on = false;
+    c->crosses = c->begun = false;
     c->stamp = tn__stamp();
     if (!c->table && !grow_table(c))
         return no_memory();
@@ -478,7 +485,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     c->asked = c->root_count;
     if (!step && mode != TN__COLLECT_ONLY) {
         tn_status status = add_pending_handles(c, mode);
-        if (status == TN_OK && c->again && mode != TN__COLLECT_WRITTEN)
+        if (status == TN_OK && c->built_on && mode != TN__COLLECT_WRITTEN)
             status = add_built_on(c);
         if (status != TN_OK)
             return status;
@@ -487,13 +494,24 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     return finish_key(c) ? TN_OK : no_memory();
 }
 
+/* What was not evaluated does not count as computed before. */
+static void forget_marks(tn__collection *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->entry[i].leaf < 0 && !c->entry[i].again)
+            tn__node_set_mark(c->entry[i].node, 0);
+}
+
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
 {
-    bool clean = !tn__latched();
+    bool clean = !tn__latched(), alone = mode == TN__COLLECT_ONLY || mode == TN__COLLECT_STEP;
     tn_status status = collect(c, count, roots, mode);
-    if (status == TN_OK || mode == TN__COLLECT_ONLY || mode == TN__COLLECT_STEP)
-        return status;
-    if (clean) /* what nobody asked for may be what failed */
-        tn_clear_error();
-    return collect(c, count, roots, TN__COLLECT_ONLY);
+    if (status != TN_OK && !c->crosses && !alone) {
+        if (clean) /* what nobody asked for may be what failed */
+            tn_clear_error();
+        status = collect(c, count, roots, TN__COLLECT_ONLY);
+    }
+    if (c->crosses)
+        forget_marks(c);
+    return status;
 }

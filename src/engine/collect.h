@@ -56,10 +56,12 @@ typedef struct tn__collection {
     uint64_t *key;
     size_t key_count, key_capacity;
     bool users;         /* has operations of a user's own, which only a compiler can run */
-    bool again;         /* some entry is computed again */
+    bool built_on;      /* something new was built on what is computed again */
     tn__node **refused; /* of whoever evaluates: what a step does not compute along, as it can't be computed */
     size_t refused_count;
-    bool begun;         /* it has been run: there was memory, and it reads nothing that is spoilt */
+    bool crosses;       /* it needs values of another device: not collected, see regions.c */
+    bool further;       /* a region of an evaluation that has run others before */
+    bool begun;         /* its run has begun, as there was memory and it reads nothing that is spoilt, and not ended */
     /* scratch */
     struct tn__frame {
         tn__node *node;
@@ -74,19 +76,35 @@ typedef struct tn__collection {
     } *table;             /* leaves may be shared by threads, so they are not marked but looked up */
     size_t table_size;
     uint32_t stamp;
+    struct tn__collection *next; /* for another device of the same step; NULL: none yet */
 } tn__collection;
 
 /* This thread's collection; NULL without memory. */
 tn__collection *tn__collection_get(void);
+/* The one behind another, made on demand. */
+tn__collection *tn__collection_next(tn__collection *c);
+/* In the low half of a node's mark, beside its number: a collection that was evaluated made it. Backward's marks have
+ * it, too, in the two greatest numbers. */
+#define TN__COLLECTED 0x80000000u
+/* Was it in an earlier collection, whose evaluation gave it no value? */
+static inline bool tn__was_collected(const tn__node *node)
+{
+    uint32_t low = (uint32_t)tn__node_mark(node);
+    return low >= TN__COLLECTED && low < UINT32_MAX - 1;
+}
 typedef enum tn__collect_mode {
     TN__COLLECT_ONLY,  /* the roots alone */
+    TN__COLLECT_REGION, /* and what something new was built on, as below */
     TN__COLLECT_WRITTEN, /* and pending arrays that the program writes into, unless one of them can't be computed */
     TN__COLLECT_ALONG, /* and what something new was built on, if it would be computed again */
     TN__COLLECT_DEEP,  /* the same where a recording is as deep as may be: and arrays that are almost as deep */
     TN__COLLECT_STEP   /* an optimizer's step, see tn__evaluate_step */
 } tn__collect_mode;
-/* Collects what `roots` need. Roots that have values are skipped. */
+/* Collects what `roots` need. Roots that have values are skipped. Where they need, or are, values of several devices,
+ * only `crosses` is set: the call fails, with nothing latched. */
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode);
+/* Fails for a node that can't be computed: an error, or one that a step released. */
+tn_status tn__refuse(const tn__node *node);
 /* Is a pending handle's node, on that device, computed along with what is asked for in a mode? */
 bool tn__computed_along(const tn__handle *handle, const tn__device *device, tn__collect_mode mode);
 /* Entry of an entry's input. Those beyond the third are looked up. */

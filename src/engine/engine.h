@@ -5,11 +5,18 @@
 
 #include "array/node.h"
 
-/* Computes all roots (of one device) in one plan. Roots with values are skipped; an error root raises its error. */
+/* Computes all roots, those of one device in one plan where it needs no other's values. Roots with values are skipped;
+ * an error root raises its error. */
 tn_status tn__evaluate(int count, tn__node *const *roots);
 /* The end of an optimizer's step: as tn__evaluate, and also computes this thread's pending handles on which backward
  * was called or that are small, and releases larger ones that depend on memory the roots reuse. */
 tn_status tn__evaluate_step(int count, tn__node *const *roots);
+/* A C-order copy of an evaluated node, evaluated too (the node itself if it is in C order); borrowed. NULL with a
+ * latched error. */
+tn__node *tn__compact(tn__node *node);
+/* Gives a pending TRANSFER node, whose input has a value, its own: asks for the copy, which nobody waits for but where
+ * it goes to the host's memory. */
+tn_status tn__transfer_run(tn__node *node);
 /* Copies an evaluated node's elements to the host in C order. */
 tn_status tn__read(tn__node *node, void *host);
 /* An evaluated value from host memory (C order), on a device. Borrowed node, as by the builders. */

@@ -51,7 +51,7 @@ static tn__cached *bucket[BUCKETS];
 static tn__cached *newest, *oldest;
 static int plan_count;
 static int64_t step_count;
-static uint64_t acquisitions;
+static uint64_t acquisitions; /* of evaluations: their regions count once */
 
 tn__switches tn__engine_switches = {TN_COMPILE_AUTO, true, true, TN_MATMUL_FLOAT32};
 tn__counters tn__engine_counters;
@@ -269,7 +269,7 @@ const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
         link_newest(e);
     }
     bool recurs = false;
-    acquisitions++;
+    acquisitions += !c->further;
     if (e) {
         e->holds++;
         e->recurs |= (e->last && acquisitions - e->last <= SOON) || e->work > PATIENCE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading values on the host, and moving them between devices. */
+/* Reading values on the host. */
 #include "engine/engine.h"
 
 #include "array/build.h"
@@ -12,9 +12,7 @@
 
 static size_t itemsize(const tn__node *node) { return tn_dtype_size((tn_dtype)node->dtype); }
 
-/* A C-order copy of an evaluated node, evaluated too (the node itself if it is in C order). NULL with a latched
- * error. */
-static tn__node *compact(tn__node *node)
+tn__node *tn__compact(tn__node *node)
 {
     if (!node->strides)
         return node;
@@ -35,7 +33,7 @@ static tn_status read_span(const tn__node *node, void *host)
 tn_status tn__read(tn__node *node, void *host)
 {
     tn__call call = tn__enter();
-    tn__node *plain = compact(node);
+    tn__node *plain = tn__compact(node);
     tn_status status = plain ? read_span(plain, host) : tn__error_status(tn__error_last());
     tn__leave(call);
     return status;
@@ -133,7 +131,7 @@ static tn__node *readable(tn__node *node)
     tn__node *plain = node->strides ? __atomic_load_n(&node->plain, __ATOMIC_ACQUIRE) : node;
     if (plain)
         return plain;
-    tn__node *copy = compact(node);
+    tn__node *copy = tn__compact(node);
     if (!copy)
         return NULL;
     plain = tn__node_value(copy->storage, (tn_dtype)node->dtype, node->shape, copy->offset, NULL);
@@ -169,50 +167,3 @@ const void *tn_data(const tn_array *x)
     tn__leave(call);
     return data;
 }
-
-/* ---- moving between devices ---- */
-
-static tn_status copy_elements(tn__node *from, tn__storage *to)
-{
-    size_t bytes = (size_t)from->shape->size * itemsize(from);
-    const tn__capabilities *source = &from->device->capabilities;
-    if (tn__storage_check(from->storage) != TN_OK)
-        return tn__error_status(tn__error_last());
-    if (!bytes)
-        return TN_OK;
-    const char *memory = (const char *)from->storage->memory + from->offset * (int64_t)itemsize(from);
-    if (source->host_memory)
-        return tn__storage_write(to, memory, bytes);
-    if (to->device->capabilities.host_memory)
-        return tn__storage_read(from->storage, to->memory, memory, bytes);
-    if (tn__device_reaches(to->device, from->device))
-        return tn__storage_copy(to, from->storage, memory, bytes);
-    void *staging = tn__alloc(bytes);
-    if (!staging)
-        return tn__fail_memory("to", bytes);
-    tn_status status = tn__storage_read(from->storage, staging, memory, bytes);
-    if (status == TN_OK)
-        status = tn__storage_write(to, staging, bytes);
-    tn__free(staging);
-    return status;
-}
-
-static tn__node *transfer(tn__node *a, tn__device *device)
-{
-    tn__node *from;
-    if (tn__evaluate(1, &a) != TN_OK || !(from = compact(a)))
-        return tn__node_error(tn__error_retain(tn__error_last()));
-    tn__storage *storage = tn__storage_new(device, (size_t)a->shape->size * itemsize(a));
-    if (!storage || copy_elements(from, storage) != TN_OK) {
-        if (storage)
-            tn__storage_release(storage);
-        return tn__node_error(tn__error_retain(tn__error_last()));
-    }
-    tn__node *node = tn__node_new(TN__OP_TRANSFER, (tn_dtype)a->dtype, a->shape, device, 1, &a, (tn__attr){0});
-    if (!tn__node_is_error(node))
-        tn__node_set_value(node, storage, 0, NULL, !(node->flags & TN__NODE_NEEDS_GRAD));
-    tn__storage_release(storage);
-    return node;
-}
-
-__attribute__((constructor)) static void set_hook(void) { tn__transfer_hook = transfer; }

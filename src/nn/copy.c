@@ -32,12 +32,12 @@ static tn__node *mixed(const pairing *p, const tn__slot *to, const tn__slot *fro
 {
     tn__node *old = tn__array_node(to->value), *now = tn__array_node(from->value);
     now = tn__cast(now, (tn_dtype)old->dtype);
-    now = now->device == old->device || tn__node_is_error(now) ? now : tn__transfer_hook(now, old->device);
+    now = tn__to(now, old->device);
     if (p->decay > 0 && tn_dtype_is_float((tn_dtype)old->dtype)) {
         tn__node *kept = tn__binary(TN__OP_MULTIPLY, tn__const_like(old, p->decay), old);
         return tn__binary(TN__OP_ADD, kept, tn__binary(TN__OP_MULTIPLY, tn__const_like(now, 1 - p->decay), now));
     }
-    return tn__node_is_error(now)
+    return tn__node_is_error(now) || now->op == TN__OP_TRANSFER /* a copy as it is */
                ? now
                : tn__node_new(TN__OP_COPY, (tn_dtype)now->dtype, now->shape, now->device, 1, &now, (tn__attr){0});
 }
@@ -63,10 +63,21 @@ static tn_status add_pair(tn_layer *layer, tn__slot *slot, const char *path, voi
     if (!tn__grow((void **)&p->pairs, &p->capacity, p->count + 1, sizeof *p->pairs))
         return tn__fail_memory(p->operation, sizeof *p->pairs);
     tn__node *value = mixed(p, slot, other);
-    if (!tn__node_is_error(value))
-        status = tn__evaluate(1, &value);
     p->pairs[p->count++] = (pair){slot, value};
     return tn__node_is_error(value) ? tn__error_raise(value->error) : status;
+}
+
+/* All of them in one evaluation. */
+static tn_status evaluate_pairs(const pairing *p)
+{
+    tn__node **value = tn__alloc((p->count + 1) * sizeof *value);
+    if (!value)
+        return tn__fail_memory(p->operation, p->count * sizeof *value);
+    for (size_t i = 0; i < p->count; i++)
+        value[i] = p->pairs[i].value;
+    tn_status status = tn__evaluate((int)p->count, value);
+    tn__free(value);
+    return status;
 }
 
 static tn_status exchange(const char *operation, tn_layer *to, const tn_layer *from, double decay)
@@ -82,6 +93,8 @@ static tn_status exchange(const char *operation, tn_layer *to, const tn_layer *f
     tn__call call = tn__enter();
     tn__no_grad_depth++;
     status = tn__visit_slots(to, "", add_pair, &p);
+    if (status == TN_OK)
+        status = evaluate_pairs(&p);
     for (size_t i = 0; i < p.count && status == TN_OK; i++) {
         if (p.pairs[i].to->persistent)
             tn__state_point(p.pairs[i].to->value, p.pairs[i].value);

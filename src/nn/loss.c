@@ -60,8 +60,8 @@ static tn__node *first_error(tn__node *a, tn__node *b)
 /* Labels of a loader's minibatch, which has looked at all of them once. */
 static bool labels_known(const tn__node *t, int64_t classes)
 {
-    bool looked_at = t->op == TN__OP_VALUE || (t->op == TN__OP_GATHER && t->attr.known);
-    return looked_at && t->attr.below > 0 && t->attr.below <= classes;
+    int64_t below = tn__elements_below(t);
+    return below > 0 && below <= classes;
 }
 
 /* The gradient reaches x through exp and the sum alone: softmax(x) - onehot(t), without a rule of its own. */

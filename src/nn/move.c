@@ -53,7 +53,7 @@ static tn_status add_copy(move *m, tn__node *node, copy what)
         return TN_OK;
     if (!tn__grow((void **)&m->copies, &m->capacity, m->count + 1, sizeof *m->copies))
         return tn__fail_memory("layer_to", (m->count + 1) * sizeof *m->copies);
-    what.node = tn__transfer_hook(node, m->device);
+    what.node = tn__to_at_once(node, m->device);
     if (tn__node_is_error(what.node))
         return tn__error_raise(what.node->error);
     m->copies[m->count++] = what;

@@ -159,7 +159,7 @@ static tn__node *checked_state(const run *r, const char *what, tn__node *state, 
                    "): layers and directions, the minibatch, units; got %s%s", what, count, r->rows, r->net->units,
                    tn__shape_text(3, dim, text),
                    r->net->stateful ? ": tn_layer_reset_state forgets the state of another minibatch" : "");
-    return state->device == device || tn__foldable(state) ? state : tn__transfer_hook(state, device);
+    return state->device == device || tn__foldable(state) ? state : tn__to(state, device);
 }
 
 /* The state that the layer kept, or the one given. */

@@ -36,7 +36,7 @@ static bool is_first(int i, tn__node *const *gradient)
 
 static tn__node *on_device(tn__node *x, tn__device *device)
 {
-    return x->device == device || tn__node_is_error(x) ? x : tn__transfer_hook(x, device);
+    return x->device == device || tn__node_is_error(x) ? x : tn__to(x, device);
 }
 
 static tn__node *sum_of_squares(tn__node *g)

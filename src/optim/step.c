@@ -2,9 +2,8 @@
 /*
  * One update. In order: hooks; the new values as nodes; the handles are pointed at them and the gradients let go, so
  * that during evaluation only the graph itself holds the old values and the gradients, and their memory can be reused;
- * evaluation. If it fails the handles go back to the old values, which the unfinished graph still holds. Of parameters
- * on several devices all gradients are computed first, so that one device's failure leaves the others' as they were,
- * unless it has no memory for the update itself.
+ * evaluation. If it fails the handles go back to the old values, which the unfinished graph still holds. So they do
+ * where parameters are on several devices: what overwrites them runs last, when there are plans and memory for all.
  */
 #include "optim/optimizer.h"
 
@@ -37,32 +36,6 @@ static tn_status run_hooks(tn_optimizer *optimizer)
 
 /* ---- the state before the step ---- */
 
-/* Evaluates the nodes of a list that are on the device of its first one, and takes them off it. */
-static tn_status evaluate_one_device(int *count, tn__node **nodes, tn_status (*evaluate)(int, tn__node *const *))
-{
-    int here = 0;
-    for (int i = 0; i < *count; i++) {
-        if (nodes[i]->device == nodes[0]->device) {
-            tn__node *node = nodes[i];
-            nodes[i] = nodes[here];
-            nodes[here++] = node;
-        }
-    }
-    tn_status status = evaluate(here, nodes);
-    for (int i = here; i < *count; i++)
-        nodes[i - here] = nodes[i];
-    *count -= here;
-    return status;
-}
-
-static tn_status evaluate_all(int count, tn__node **nodes, tn_status (*evaluate)(int, tn__node *const *))
-{
-    tn_status status = TN_OK;
-    while (count > 0 && status == TN_OK)
-        status = evaluate_one_device(&count, nodes, evaluate);
-    return status;
-}
-
 /* What a state begins as, for a parameter p. */
 static tn__node *first_state(const tn_optimizer *optimizer, const tn__node *p, int which)
 {
@@ -89,7 +62,7 @@ static tn_status prepare_state(tn_optimizer *optimizer)
             optimizer->roots[count++] = node;
         }
     }
-    tn_status status = evaluate_all(count, optimizer->roots, tn__evaluate);
+    tn_status status = tn__evaluate(count, optimizer->roots);
     for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
         for (int s = 0; s < optimizer->states && status == TN_OK; s++) {
             tn_array **state = &optimizer->tracked[i].state[s];
@@ -143,7 +116,7 @@ static tn_status record_param(tn_optimizer *optimizer, const tn__settings *u, tn
         work->state[s] = tn__array_node(tracked->state[s]);
     work->value = new_value(u, p, work->gradient, work->state);
     if (keep) {
-        keep = keep->device == p->device ? keep : tn__transfer_hook(keep, p->device);
+        keep = keep->device == p->device ? keep : tn__to(keep, p->device);
         work->value = tn__where(keep, p, work->value);
         for (int s = 0; s < optimizer->states; s++)
             work->state[s] = tn__where(keep, tn__array_node(tracked->state[s]), work->state[s]);
@@ -177,8 +150,21 @@ static tn_status record_all(tn_optimizer *optimizer)
     return status;
 }
 
-/* Where parameters are on several devices, one may fail when others' new values are there already: so all that could
- * fail in the gradients comes before. */
+/* Do arrays that a step computes look at indices? */
+static bool anything_looks(int count, tn__node *const *gradients)
+{
+    tn__handle *const *handle;
+    int handles = tn__pending_handles(&handle);
+    bool looks = false;
+    for (int i = 0; i < count; i++)
+        looks |= (gradients[i]->traits & TN__TRAIT_LOOKS) != 0;
+    for (int i = 0; i < handles; i++)
+        looks |= (handle[i]->node->traits & TN__TRAIT_LOOKS) != 0;
+    return looks;
+}
+
+/* Where parameters are on several devices, an index out of range on one of them may be met when others' new values are
+ * there already: so indices are looked at before. */
 static tn_status settle_gradients(tn_optimizer *optimizer)
 {
     int count = 0;
@@ -190,7 +176,8 @@ static tn_status settle_gradients(tn_optimizer *optimizer)
         optimizer->roots[count++] = gradient;
         several |= gradient->device != optimizer->roots[0]->device;
     }
-    return several ? evaluate_all(count, optimizer->roots, tn__evaluate_step) : TN_OK;
+    bool settle = several && anything_looks(count, optimizer->roots);
+    return settle ? tn__evaluate_step(count, optimizer->roots) : TN_OK;
 }
 
 static tn_status record(tn_optimizer *optimizer)
@@ -279,7 +266,7 @@ static void forget_backward(void)
     tn__handle *const *handle;
     int count = tn__pending_gradients(NULL, 0) == 0 ? tn__pending_handles(&handle) : 0;
     for (int i = 0; i < count; i++)
-        handle[i]->node->flags &= (uint16_t)~TN__NODE_BACKWARD;
+        handle[i]->node->flags &= (uint8_t)~TN__NODE_BACKWARD;
 }
 
 static void count_step(tn_optimizer *optimizer)
@@ -299,7 +286,7 @@ static tn_status update(tn_optimizer *optimizer)
     clear_gradients(optimizer);
     tn__leave(call);
     if (status == TN_OK) {
-        status = evaluate_all(count, optimizer->roots, tn__evaluate_step);
+        status = tn__evaluate_step(count, optimizer->roots);
         if (status != TN_OK)
             restore(optimizer);
         optimizer->wrong.unread += status == TN_OK && optimizer->wrong.next;

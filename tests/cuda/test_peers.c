@@ -45,7 +45,7 @@ static void move(cell *c)
 {
     int before = waits(), peers = fake.count.peers;
     tn_array *moved = tn_own(tn_to(c->array, tn_cuda(!tn_device_of(c->array).index)));
-    if (tn_is_error(moved))
+    if (tn_eval(moved) != TN_OK)
         fail_msg("%s", tn_error());
     tn_free(c->array); /* its memory is free for the next one, though nothing has been copied yet */
     c->array = moved;

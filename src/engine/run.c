@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Running plans: binding a collection's leaves and fresh storages to a plan's buffers, and giving nodes their
+ * values. */
+#include "engine/run.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+typedef tn__running binding;
+
+static tn__node *leaf_node(const tn__collection *c, int slot) { return c->entry[c->leaf[slot]].node; }
+
+static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, binding *bind)
+{
+    const tn__buffer *buffer = &p->buffer[b];
+    tn__storage *storage = NULL;
+    switch (buffer->kind) {
+    case TN__BUFFER_INPUT: {
+        tn__node *leaf = leaf_node(c, buffer->slot);
+        if (tn__storage_check(leaf->storage) != TN_OK)
+            return false;
+        bind->storage[b] = tn__storage_retain(leaf->storage);
+        bind->address[b] = (char *)leaf->storage->memory + leaf->offset * (int64_t)tn_dtype_size(leaf->dtype);
+        return true;
+    }
+    case TN__BUFFER_DONATED:
+        storage = tn__storage_retain(leaf_node(c, p->buffer[buffer->donor].slot)->storage);
+        break;
+    case TN__BUFFER_OUTPUT:
+        storage = tn__storage_new(c->device, buffer->bytes);
+        if (!storage)
+            return false;
+        atomic_store_explicit(&storage->run, TN__STARTING, memory_order_relaxed);
+        break;
+    case TN__BUFFER_TEMPORARY: /* bound by bind_all */
+        return true;
+    }
+    bind->storage[b] = storage;
+    bind->address[b] = storage->memory;
+    return true;
+}
+
+/* Notes which run computes what is fresh, should it fail after it has returned. */
+static void note_run(const tn__collection *c, const tn__plan *plan, const binding *bind)
+{
+    uint64_t run = atomic_load_explicit(&c->device->runs, memory_order_relaxed);
+    for (size_t r = 0; r < c->root_count; r++) {
+        int b = plan->result[r].buffer;
+        if (plan->program.buffer[b].kind == TN__BUFFER_OUTPUT)
+            atomic_store_explicit(&bind->storage[b]->run, run, memory_order_relaxed);
+    }
+}
+
+static void unbind(const tn__collection *c, const tn__program *p, binding *bind)
+{
+    for (int b = 0; b < p->buffer_count; b++)
+        if (bind->storage[b])
+            tn__storage_release(bind->storage[b]);
+    if (bind->arena)
+        tn__device_release(c->device, bind->arena, p->arena_bytes);
+    if (bind->address != bind->few_addresses) {
+        tn__free(bind->address);
+        tn__free(bind->storage);
+    }
+}
+
+static tn_status bind_all(const tn__collection *c, const tn__program *p, binding *bind)
+{
+    size_t n = (size_t)p->buffer_count;
+    bind->address = bind->few_addresses;
+    bind->storage = bind->few_storages;
+    bind->arena = NULL;
+    if (n > TN__RUN_BUFFERS) {
+        bind->address = tn__alloc(n * sizeof *bind->address);
+        bind->storage = tn__alloc(n * sizeof *bind->storage);
+        if (!bind->address || !bind->storage) {
+            tn__free(bind->address);
+            tn__free(bind->storage);
+            return tn__fail_memory("eval", n * sizeof *bind->address);
+        }
+    }
+    memset(bind->storage, 0, n * sizeof *bind->storage);
+    bool done = !p->arena_bytes || (bind->arena = tn__device_allocate(c->device, p->arena_bytes));
+    for (int b = 0; b < p->buffer_count && done; b++)
+        if (p->buffer[b].kind == TN__BUFFER_TEMPORARY)
+            bind->address[b] = (char *)bind->arena + p->buffer[b].offset;
+        else
+            done = bind_buffer(c, p, b, bind);
+    if (done)
+        return TN_OK;
+    unbind(c, p, bind);
+    return tn__error_status(tn__error_last());
+}
+
+/* Gives the roots their values; the nodes' references to each other go as they do. */
+static void publish(tn__collection *c, const tn__plan *plan, const binding *bind, tn__error *released)
+{
+    /* Dropping inputs may free nodes the collection names, so hold the ones still to be visited. */
+    for (size_t r = 0; r < c->root_count; r++)
+        tn__node_retain(c->entry[c->root[r]].node);
+    for (size_t i = 0; i < c->count && released; i++)
+        if (c->entry[i].released)
+            tn__node_retain(c->entry[i].node);
+    for (size_t r = 0; r < c->root_count; r++) {
+        tn__node *node = c->entry[c->root[r]].node;
+        const tn__result_window *w = &plan->result[r];
+        const tn__buffer *b = &plan->program.buffer[w->buffer];
+        int64_t offset = w->offset + (b->kind == TN__BUFFER_INPUT ? leaf_node(c, b->slot)->offset : 0);
+        tn__storage *storage = bind->storage[w->buffer];
+        tn__node_set_value(node, storage, offset, w->strides, false);
+    }
+    for (size_t r = 0; r < c->root_count; r++) {
+        tn__node *node = c->entry[c->root[r]].node;
+        if (!tn__keeps_inputs(node))
+            tn__node_drop_inputs(node);
+    }
+    for (size_t i = 0; i < c->count && released; i++)
+        if (c->entry[i].released) {
+            tn__node_set_released(c->entry[i].node, tn__error_retain(released));
+            tn__node_release(c->entry[i].node);
+        }
+    for (size_t r = 0; r < c->root_count; r++)
+        tn__node_release(c->entry[c->root[r]].node);
+}
+
+/* The record that values given up by a step carry; NULL if there are none (or no memory: then they stay pending). */
+static tn__error *released_record(const tn__collection *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->entry[i].released)
+            return tn__error_record(
+                TN_ERR_STATE, "step",
+                "this array was not computed before tn_step changed the parameters it depends on; call "
+                "tn_eval on it before the step to keep it");
+    return NULL;
+}
+
+/* What a run reads and overwrites, where work goes on several lanes; what is fresh is in order since it was taken. */
+static tn_status begin_uses(const tn__collection *c, const tn__program *p, const binding *bind)
+{
+    tn_status status = TN_OK;
+    for (int b = 0; b < p->buffer_count && status == TN_OK; b++)
+        if (p->buffer[b].kind == TN__BUFFER_INPUT || p->buffer[b].kind == TN__BUFFER_DONATED)
+            status = tn__use_begin(c->device, &bind->storage[b]->use, p->buffer[b].kind == TN__BUFFER_DONATED);
+    return status;
+}
+
+static void end_uses(const tn__collection *c, const tn__program *p, const binding *bind)
+{
+    for (int b = 0; b < p->buffer_count; b++)
+        if (bind->storage[b])
+            tn__use_end(c->device, &bind->storage[b]->use, p->buffer[b].kind != TN__BUFFER_INPUT);
+}
+
+static tn_status start(const tn__collection *c, const tn__loaded *loaded, const binding *bind)
+{
+    const tn__program *program = &loaded->plan->program;
+    tn_status status = tn__has_lanes(c->device) ? begin_uses(c, program, bind) : TN_OK;
+    if (status == TN_OK)
+        status = loaded->ops->run(loaded->executable, bind->address, c->scalar);
+    /* asked anew: in between lies the backend's lock, under which the first other lane is made */
+    if (tn__has_lanes(c->device))
+        end_uses(c, program, bind);
+    return status;
+}
+
+static void count_and_release(tn__running *r)
+{
+    uint64_t steps = (uint64_t)r->loaded->plan->program.step_count;
+    atomic_fetch_add_explicit(&tn__engine_counters.evaluations, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&tn__engine_counters.kernels, steps, memory_order_relaxed);
+    tn__plans_release(r->held);
+}
+
+tn_status tn__run_prepare(tn__collection *c, tn__running *r)
+{
+    r->loaded = tn__plans_acquire(c, &r->held);
+    if (!r->loaded)
+        return tn__error_status(tn__error_last());
+    tn_status status = bind_all(c, &r->loaded->plan->program, r);
+    if (status != TN_OK)
+        count_and_release(r);
+    return status;
+}
+
+tn_status tn__run_start(tn__collection *c, tn__running *r)
+{
+    c->begun = true;
+    return r->loaded->plan->program.step_count ? start(c, r->loaded, r) : TN_OK;
+}
+
+void tn__run_end(tn__collection *c, tn__running *r, tn_status status, bool step)
+{
+    if (status == TN_OK) {
+        c->begun = false; /* what was collected goes */
+        note_run(c, r->loaded->plan, r);
+        tn__error *released = step ? released_record(c) : NULL;
+        publish(c, r->loaded->plan, r, released);
+        if (released)
+            tn__error_release(released);
+        tn__pending_sweep();
+    }
+    unbind(c, &r->loaded->plan->program, r);
+    count_and_release(r);
+}
+
+tn_status tn__run(tn__collection *c, bool step)
+{
+    tn__running r;
+    tn_status status = tn__run_prepare(c, &r);
+    if (status != TN_OK)
+        return status;
+    status = tn__run_start(c, &r);
+    tn__run_end(c, &r, status, step);
+    return status;
+}
