@@ -116,7 +116,8 @@ TN_API tn_status tn_evaluate(tn_layer *net, tn_dataset *dataset, int64_t batch, 
  */
 TN_API tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader,
                                   const char *description) TN_MUST_CHECK;
-/* Brings that state back into a network, an optimizer and a loader made as the saved ones were; a misfit is named. */
+/* Brings that state back into a network, an optimizer and a loader made as the saved ones were; a misfit is named,
+ * and all of them stay as they were. */
 TN_API tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer *optimizer,
                                   tn_loader *loader) TN_MUST_CHECK;
 

@@ -341,6 +341,9 @@ TN_API tn_status tn_trainer_save(tn_trainer *trainer, const char *path) TN_MUST_
  * tn_linear, and what .transpose names, are transposed; optimizers, iterators, triggers, schedules and the log go on.
  * It has no hyperparameters, random generators and orders of samples: those stay as the trainer has them, as does what
  * else it does not hold. Options are those of tn_layer_load.
+ *
+ * All or nothing: where something is missing or does not fit, the trainer and everything it is made of stay as they
+ * were. (Should the memory not even suffice for that, the trainer has the error for good: make another one.)
  */
 TN_API tn_status tn_trainer_load_with(tn_trainer *trainer, const char *path, const tn_load_opts *opts) TN_MUST_CHECK;
 TN_API tn_status tn_serialize_trainer(const tn_serializer *s, const char *name, tn_trainer *trainer);

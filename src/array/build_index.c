@@ -206,7 +206,7 @@ tn_status tn__indices_look(tn__node *node)
     uint32_t stamp = tn__stamp();
     tn_status status = TN_OK;
     for (tn__node *next = node; next && status == TN_OK; next = depth ? stack[--depth] : NULL) {
-        if (!(next->traits & TN__TRAIT_LOOKS) || next->mark >> 32 == stamp)
+        if (!(next->flags & TN__NODE_LOOKS) || next->mark >> 32 == stamp)
             continue;
         next->mark = (uint64_t)stamp << 32 | (uint32_t)next->mark; /* the lower half is the engine's */
         int64_t extent;

@@ -167,10 +167,18 @@ static tn__node *compare_either_sign(tn__op op, tn__node *a, tn__node *b)
     return tn__binary(TN__OP_LOGICAL_AND, same, tn__with(TN__OP_GREATER_EQUAL, first ? a : b, 0));
 }
 
+/* Apart, so that operands of one dtype, as most are, pass without it. */
+static __attribute__((noinline)) tn__node *binary_of_two_dtypes(tn__op op, tn__node *a, tn__node *b)
+{
+    if (is_of_either_sign(op, a, b))
+        return compare_either_sign(op, a, b);
+    return map(op, 2, (tn__node *[]){a, b});
+}
+
 tn__node *tn__binary(tn__op op, tn__node *a, tn__node *b)
 {
-    if (a->dtype != b->dtype && is_of_either_sign(op, a, b))
-        return compare_either_sign(op, a, b);
+    if (__builtin_expect(a->dtype != b->dtype, 0))
+        return binary_of_two_dtypes(op, a, b);
     return map(op, 2, (tn__node *[]){a, b});
 }
 

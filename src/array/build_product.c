@@ -223,7 +223,7 @@ static tn__node *gather(tn__node *a, tn__node *indices, int axis)
 static tn__node *looks(tn__node *node)
 {
     if (!tn__node_is_error(node) && tn__node_pending(node))
-        node->traits |= TN__TRAIT_LOOKS;
+        node->flags |= TN__NODE_LOOKS;
     return node;
 }
 

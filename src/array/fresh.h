@@ -18,8 +18,7 @@ static inline void tn__node_begin(const tn__thread *self, tn__node *node, tn__op
     node->op = (uint16_t)op;
     node->dtype = (uint8_t)dtype;
     node->arity = 0;
-    node->flags = (uint8_t)flags;
-    node->traits = 0;
+    node->flags = (uint16_t)flags;
     node->owner = self->number;
     node->depth = 0;
     node->mark = 0;

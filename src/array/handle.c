@@ -373,7 +373,7 @@ void tn__array_set(tn_array *array, tn__node *node)
 tn_status tn__array_write(tn_array *array, tn__node *node)
 {
     tn__handle *x = tn__handle_of(array);
-    if (node->traits & TN__TRAIT_LOOKS && !node->device->capabilities.late_failures) {
+    if (node->flags & TN__NODE_LOOKS && !node->device->capabilities.late_failures) {
         tn_status status = tn__indices_look(node);
         if (status != TN_OK)
             return status;

@@ -56,8 +56,7 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
     if (__builtin_expect(node == NULL, 0))
         return NULL;
     self->temporaries[self->temporary_count++] = node;
-    tn__node_begin(self, node, op, dtype, flags | TN__NODE_TEMPORARY, shape, device);
-    node->traits = wide ? TN__TRAIT_WIDE : 0;
+    tn__node_begin(self, node, op, dtype, flags | TN__NODE_TEMPORARY | (wide ? TN__NODE_WIDE : 0), shape, device);
     return node;
 }
 
@@ -86,17 +85,16 @@ static tn__node *error_of_input(tn__node *in)
     return tn__node_is_error(in) ? in : tn__node_error(tn__error_retain(in->error));
 }
 
-/* depth, flags and traits: of the inputs together, which are no errors. */
+/* depth and flags: of the inputs together, which are no errors. */
 static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,
-                                 tn__node *const *in, const tn__attr *attr, uint32_t depth, int flags, int traits)
+                                 tn__node *const *in, const tn__attr *attr, uint32_t depth, int flags)
 {
-    flags &= TN__NODE_NEEDS_GRAD;
+    flags &= TN__NODE_NEEDS_GRAD | TN__NODE_LOOKS;
     if (flags && !(tn__ops[op].differentiable && tn__dtype_inexact(dtype) && tn__no_grad_depth == 0))
-        flags = 0;
+        flags &= TN__NODE_LOOKS;
     tn__node *node = temporary_new(op, dtype, flags, shape, device, arity > TN__MAX_ARITY);
     if (__builtin_expect(node == NULL, 0))
         return fail_new();
-    node->traits |= (uint8_t)(traits & TN__TRAIT_LOOKS);
     node->arity = (uint8_t)arity;
     node->depth = depth + 1;
     /* Word by word, kept so by the empty asm: the caller has just stored the words apart, and one wide load of both
@@ -121,7 +119,7 @@ static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dty
 {
     tn__thread *self = tn__self();
     uint32_t depth = 0;
-    int flags = 0, traits = 0;
+    int flags = 0;
     for (int i = 0; i < arity; i++) {
         if (in[i]->error)
             return error_of_input(in[i]);
@@ -134,9 +132,8 @@ static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dty
         }
         depth = in[i]->depth > depth ? in[i]->depth : depth;
         flags |= in[i]->flags;
-        traits |= in[i]->traits;
     }
-    tn__node *node = recorded(op, dtype, shape, device, arity, in, attr, depth, flags, traits);
+    tn__node *node = recorded(op, dtype, shape, device, arity, in, attr, depth, flags);
     tn__recording_hook hook = atomic_load_explicit(&recording_hook, memory_order_acquire);
     if (hook && !tn__node_is_error(node))
         hook(node);
@@ -153,18 +150,17 @@ tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__de
                        tn__node *const *in, tn__attr attr)
 {
     uint32_t depth = 0; /* 0 of values */
-    int flags = 0, traits = 0;
+    int flags = 0;
     for (int i = 0; i < arity; i++) {
         const tn__node *input = in[i];
         if (__builtin_expect(input->error != NULL, 0))
             return error_of_input(in[i]);
         depth = input->depth > depth ? input->depth : depth;
         flags |= input->flags;
-        traits |= input->traits;
     }
     if (__builtin_expect(depth >= atomic_load_explicit(&deep, memory_order_relaxed), 0))
         return recorded_deep(op, dtype, shape, device, arity, in, &attr);
-    return recorded(op, dtype, shape, device, arity, in, &attr, depth, flags, traits);
+    return recorded(op, dtype, shape, device, arity, in, &attr, depth, flags);
 }
 
 tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *shape, int64_t offset,
@@ -263,7 +259,7 @@ void tn__node_free(tn__node *node)
             node->storage = NULL;
             node->error = NULL;
             tn__thread_post_node(node, elsewhere);
-        } else if (__builtin_expect(node->traits & TN__TRAIT_WIDE, 0)) {
+        } else if (__builtin_expect(node->flags & TN__NODE_WIDE, 0)) {
             tn__thread_put(self, TN__SLAB_WIDE_NODE, node);
         } else {
             tn__thread_put(self, TN__SLAB_NODE, node);
@@ -314,7 +310,7 @@ void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, co
     node->offset = offset;
     node->strides = strides;
     node->depth = 0;
-    node->traits &= (uint8_t)~TN__TRAIT_LOOKS;
+    node->flags &= (uint16_t)~TN__NODE_LOOKS;
     /* From here on counts are atomic. */
     __atomic_store_n(&node->storage, tn__storage_retain(storage), __ATOMIC_RELEASE);
     if (old)

@@ -57,12 +57,9 @@ enum {
     TN__NODE_RETAIN_GRAD = 32, /* backward gives it, though no leaf, a gradient: to its var */
     TN__NODE_SPENT = 64,     /* backward went through it for the last time: its inputs go as soon as it has a value;
                               * of a leaf: its handle has gone on to another value, so nobody would get a gradient */
-    TN__NODE_TEMPORARY = 128 /* in the list of temporaries, which holds one reference */
-};
-
-enum {
-    TN__TRAIT_WIDE = 1,  /* of the larger kind, with room for TN__MAX_INPUTS inputs */
-    TN__TRAIT_LOOKS = 2, /* pending, and it or what it depends on looks at indices while it runs, which may fail */
+    TN__NODE_TEMPORARY = 128, /* in the list of temporaries, which holds one reference */
+    TN__NODE_WIDE = 256,     /* of the larger kind, with room for TN__MAX_INPUTS inputs */
+    TN__NODE_LOOKS = 512,    /* pending, and it or what it depends on looks at indices while it runs, which may fail */
 };
 
 typedef struct tn__node tn__node;
@@ -71,8 +68,7 @@ struct tn__node {
     uint16_t op;
     uint8_t dtype;
     uint8_t arity;
-    uint8_t flags;
-    uint8_t traits;          /* TN__TRAIT_... */
+    uint16_t flags;          /* TN__NODE_... */
     uint16_t owner;          /* the recording thread's number, for pending nodes */
     uint32_t depth;          /* 1 + the deepest pending input */
     uint64_t mark; /* scratch of traversals: stamp << 32 | index, valid while the stamp is the traversal's own */
@@ -209,7 +205,7 @@ static inline bool tn__node_is_error(const tn__node *node) { return !node->stora
 static inline void tn__node_not_temporary(tn__node *node)
 {
     if (node->flags & TN__NODE_TEMPORARY)
-        node->flags &= (uint8_t)~TN__NODE_TEMPORARY;
+        node->flags &= (uint16_t)~TN__NODE_TEMPORARY;
 }
 static inline bool tn__node_contiguous(const tn__node *node) { return node->strides == NULL; }
 

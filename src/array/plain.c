@@ -48,12 +48,11 @@ static inline tn_array *record(tn__thread *self, tn__op op, int manner, int arit
 {
     tn__node *node = tn__slab_take_listed(&self->slabs[TN__SLAB_NODE], TN__SLAB_NODE);
     tn__handle *x = tn__slab_take_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY);
-    int flags = (arity == 2 ? a->flags | b->flags : a->flags) & TN__NODE_NEEDS_GRAD;
+    int flags = (arity == 2 ? a->flags | b->flags : a->flags) & (TN__NODE_NEEDS_GRAD | TN__NODE_LOOKS);
     if (flags && (!(manner & DIFFERENTIABLE) || tn__no_grad_depth))
-        flags = 0;
+        flags &= TN__NODE_LOOKS;
     tn__node_begin(self, node, op, manner & TRUTH ? TN_BOOL : (tn_dtype)a->dtype, flags, a->shape, a->device);
     node->arity = (uint8_t)arity;
-    node->traits = (arity == 2 ? a->traits | b->traits : a->traits) & TN__TRAIT_LOOKS;
     node->depth = 1 + (arity == 2 && b->depth > a->depth ? b->depth : a->depth);
     node->in[0] = tn__node_retain(a);
     if (arity == 2)

@@ -94,7 +94,8 @@ static tn_status finish(tape *t, tn__node *node)
     if (!tn__grow((void **)&t->inputs, &t->input_capacity, t->input_count + (size_t)s.inputs, sizeof *t->inputs))
         return tn__fail_memory(t->operation, (t->input_count + (size_t)s.inputs) * sizeof *t->inputs);
     for (int i = 0; i < s.inputs; i++) {
-        uint32_t in = t->inputs[s.first + (size_t)i] = step_of(t, node->in[i]);
+        bool none = t->by_flags && !(node->in[i]->flags & TN__NODE_NEEDS_GRAD);
+        uint32_t in = t->inputs[s.first + (size_t)i] = none ? ELSEWHERE : step_of(t, node->in[i]);
         leads = leads || in != ELSEWHERE;
     }
     if ((t->leaves || leads) && is_spent(node))

@@ -23,7 +23,6 @@
 #define over(a, b)          map2(DIVIDE, a, b)
 #define scale(x, number)    tn__with(TN__OP_MULTIPLY, x, number)
 #define plus(x, number)     tn__with(TN__OP_ADD, x, number)
-#define minus(x)            map(NEGATIVE, x)
 #define square(x)           map(SQUARE, x)
 #define constant(x, number) tn__const_like(x, number)
 #define less_from_1(x)      sub(constant(x, 1), x)
@@ -35,6 +34,25 @@
         (void)x; \
         c->in[0] = gradient; \
     }
+
+/* A real number that every element is. */
+static bool is_number(const tn__node *x)
+{
+    return x->op == TN__OP_CONST && !(x->flags & TN__NODE_NEEDS_GRAD) && tn_dtype_is_float((tn_dtype)x->dtype) &&
+           !tn_dtype_is_complex((tn_dtype)x->dtype);
+}
+
+/* Backward begins with ones: what a mean makes of them stays a number, of which nothing is recorded. */
+static tn__node *minus(tn__node *x)
+{
+    return is_number(x) ? constant(x, -tn__scalar_to_double(x->attr.scalar, (tn_dtype)x->dtype)) : map(NEGATIVE, x);
+}
+
+static tn__node *times(tn__node *g, tn__node *x)
+{
+    bool one = is_number(g) && tn__scalar_to_double(g->attr.scalar, (tn_dtype)g->dtype) == 1;
+    return one && is_number(x) ? x : mul(g, x);
+}
 
 /* x, but `instead` where x is 0: a divisor. */
 static tn__node *or_if_zero(tn__node *x, double instead)
@@ -163,7 +181,7 @@ static tn__node *real_of(tn__node *g)
 RULE2(pack, real_of(g), tn__cast(map(IMAGINARY, g), (tn_dtype)g->dtype))
 RULE2(add, g, g)
 RULE2(subtract, g, minus(g))
-RULE2(multiply, mul(g, b), mul(g, a))
+RULE2(multiply, times(g, b), times(g, a))
 RULE2(divide, over(g, b), minus(over(mul(g, y), b)))
 RULE2(remainder, g, minus(mul(g, map2(FLOOR_DIVIDE, a, b))))
 RULE2(fmod, g, minus(mul(g, map(RINT, over(sub(a, y), b)))))

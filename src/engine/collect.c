@@ -215,7 +215,6 @@ static __attribute__((noinline)) uint64_t *add_wide(tn__collection *c, tn__entry
     for (int i = TN__MAX_ARITY; i < e->node->arity; i++) {
         int32_t in = tn__collection_input(c, e, i);
         c->entry[in].edges++;
-        c->built_on |= c->entry[in].again && !e->again;
         *k++ = (uint64_t)in;
     }
     return k;
@@ -229,12 +228,11 @@ static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *
     if (__builtin_expect(!e, 0))
         return -1;
     int entry = (int)c->count, kind = tn__ops[node->op].kind, arity = node->arity;
-    e->again = tn__was_collected(node);
+    c->again |= e->again = tn__was_collected(node);
     tn__node_set_mark(node, (uint64_t)c->stamp << 32 | TN__COLLECTED | (uint32_t)entry);
     for (int i = 0; i < arity && i < TN__MAX_ARITY; i++) {
         e->in[i] = in[i];
         c->entry[in[i]].edges++;
-        c->built_on |= c->entry[in[i]].again && !e->again;
     }
     uint64_t *k = c->key + c->key_count;
     *k++ = first_word(node->op, node);
@@ -285,7 +283,7 @@ static tn_status visit(tn__collection *c, tn__node *root)
     size_t depth = 0;
     for (struct tn__frame *at = push(c, 0, root); at;) {
         tn__node *node = at->node, *unseen = NULL;
-        if (__builtin_expect(node->error || tn__node_is_error(node), 0))
+        if (__builtin_expect(node->error || node->op == TN__OP_ERROR, 0)) /* it is no value: those are leaves */
             return tn__refuse(node);
         for (int i = at->next; i < node->arity; i++) {
             tn__node *input = node->in[i];
@@ -319,7 +317,7 @@ static tn_status visit(tn__collection *c, tn__node *root)
     return no_memory();
 }
 
-static tn_status make_root(tn__collection *c, int entry)
+static inline tn_status make_root(tn__collection *c, int entry)
 {
     if (c->entry[entry].root)
         return TN_OK;
@@ -461,7 +459,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     c->device = NULL;
     c->count = c->leaf_count = c->root_count = c->scalar_count = 0;
     c->key_count = 1; /* the first word is written last */
-    c->users = c->built_on = false;
+    c->users = c->again = false;
     c->crosses = c->begun = false;
     c->stamp = tn__stamp();
     if (!c->table && !grow_table(c))
@@ -485,7 +483,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     c->asked = c->root_count;
     if (!step && mode != TN__COLLECT_ONLY) {
         tn_status status = add_pending_handles(c, mode);
-        if (status == TN_OK && c->built_on && mode != TN__COLLECT_WRITTEN)
+        if (status == TN_OK && c->again && mode != TN__COLLECT_WRITTEN)
             status = add_built_on(c);
         if (status != TN_OK)
             return status;

@@ -56,7 +56,7 @@ typedef struct tn__collection {
     uint64_t *key;
     size_t key_count, key_capacity;
     bool users;         /* has operations of a user's own, which only a compiler can run */
-    bool built_on;      /* something new was built on what is computed again */
+    bool again;         /* some entry is computed again */
     tn__node **refused; /* of whoever evaluates: what a step does not compute along, as it can't be computed */
     size_t refused_count;
     bool crosses;       /* it needs values of another device: not collected, see regions.c */

@@ -232,9 +232,9 @@ void tn__param_point(tn_array *param, tn__node *node)
     if (leaf) {
         old->flags |= TN__NODE_SPENT; /* what was recorded with it cannot be differentiated any more */
         node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
-        node->flags &= (uint8_t)~TN__NODE_SPENT; /* one that a failed step goes back to */
+        node->flags &= (uint16_t)~TN__NODE_SPENT; /* one that a failed step goes back to */
     } else {
-        node->flags &= (uint8_t)~(TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD);
+        node->flags &= (uint16_t)~(TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD);
     }
     tn__handle_of(param)->node = tn__node_retain(node);
     tn__node_release(old);

@@ -110,7 +110,7 @@ void tn__slot_freeze(tn__slot *slot, bool frozen)
     const uint8_t marks = TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
     if (frozen) {
         tn_clear_grad(slot->value);
-        node->flags &= (uint8_t)~marks;
+        node->flags &= (uint16_t)~marks;
         node->var = NULL;
     } else {
         node->flags |= marks;

@@ -176,6 +176,14 @@ tn_status tn__optimizer_sync(tn_optimizer *optimizer)
     return TN_OK;
 }
 
+void tn__optimizer_forget(tn_optimizer *optimizer)
+{
+    for (size_t i = 0; i < optimizer->tracked_count; i++)
+        free_tracked(&optimizer->tracked[i]);
+    optimizer->tracked_count = 0;
+    optimizer->seen = UINT64_MAX;
+}
+
 /* ---- counts and hooks ---- */
 
 int64_t tn_optimizer_steps(const tn_optimizer *optimizer)

@@ -139,6 +139,8 @@ tn_optimizer *tn__optimizer_error(tn__error *error);
 tn_status tn__optimizer_raise(const tn_optimizer *optimizer);
 /* Follows parameters that the layer has got since; latches. */
 tn_status tn__optimizer_sync(tn_optimizer *optimizer);
+/* Forgets all parameters with their state, until the next look at the layer. */
+void tn__optimizer_forget(tn_optimizer *optimizer);
 
 /* ---- settings.c ---- */
 /* The options with the rule's defaults filled in; latches if a value can't be. */

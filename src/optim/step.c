@@ -266,7 +266,7 @@ static void forget_backward(void)
     tn__handle *const *handle;
     int count = tn__pending_gradients(NULL, 0) == 0 ? tn__pending_handles(&handle) : 0;
     for (int i = 0; i < count; i++)
-        handle[i]->node->flags &= (uint8_t)~TN__NODE_BACKWARD;
+        handle[i]->node->flags &= (uint16_t)~TN__NODE_BACKWARD;
 }
 
 static void count_step(tn_optimizer *optimizer)

@@ -14,7 +14,7 @@ typedef struct shifting {
     double *steps;    /* owned */
     tn_length length; /* of the course; as asked for, then as it is */
     bool first_given;
-    bool resumed; /* what was saved was loaded */
+    bool begun; /* in a run, this one or the one that was saved */
     int64_t calls;
     double at, value; /* the place that the attribute was last set for, and to what */
     tn_optimizer *target;
@@ -73,11 +73,11 @@ static tn_status initialize(tn_trainer *trainer, void *user)
         status = find_length(s, trainer);
     if (status != TN_OK)
         return status;
-    if (s->resumed)
+    if (s->begun)
         return set_again(s);
     if (!s->first_given)
         s->shift.first = now;
-    s->resumed = true; /* another run of the same trainer goes on */
+    s->begun = true; /* another run of the same trainer goes on */
     return set(s, place(s, trainer));
 }
 
@@ -87,13 +87,17 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_status status = tn__serialize_count(s, "_t", &shift->calls);
     if (tn__of_chainer(s)) /* its optimizers have their first values again, and shifts work from these */
         return status;
+    bool begun = shift->begun || s->loading; /* files of before had no "_begun" */
+    if (status == TN_OK && (!s->loading || tn_serializer_has(s, "_begun")))
+        status = tn_serialize_bool(s, "_begun", &begun);
     if (status == TN_OK)
         status = tn_serialize_double(s, "_init", &shift->shift.first);
     if (status == TN_OK)
         status = tn_serialize_double(s, "_at", &shift->at);
     if (status == TN_OK)
         status = tn_serialize_double(s, "_value", &shift->value);
-    shift->resumed = shift->resumed || (s->loading && status == TN_OK);
+    if (status == TN_OK)
+        shift->begun = begun;
     return status;
 }
 

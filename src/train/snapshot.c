@@ -16,6 +16,7 @@
 #include "core/number.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
+#include "train/undo.h"
 
 #define STATE_PREFIX "optimizer/"
 
@@ -128,25 +129,47 @@ static tn_status restore(const tn_archive *archive, const char *file, tn_layer *
                          tn_loader *loader)
 {
     numbers read;
-    tn_status status = tn_archive_status(archive);
-    if (status == TN_OK)
-        status = read_numbers(archive, file, &read);
+    tn_status status = read_numbers(archive, file, &read);
     if (status == TN_OK)
         status = tn__layer_load_from(net, archive, file, NULL);
     if (status == TN_OK)
         status = restore_states(archive, optimizer);
-    if (status == TN_OK && loader)
-        status = tn_loader_set_epoch(loader, read.epoch);
     if (status != TN_OK)
         return status;
     tn_optimizer_set_steps(optimizer, read.steps);
     tn_optimizer_set_lr(optimizer, read.rate);
     const char *counts = tn_archive_text(archive, KEY_COUNTS);
     status = tn__optimizer_set_counts(optimizer, counts ? counts : "");
+    if (status == TN_OK && loader) /* last, as it cannot be taken back */
+        status = tn_loader_set_epoch(loader, read.epoch);
+    if (status == TN_OK)
+        *tn_default_generator() = read.generator;
+    return status;
+}
+
+/* All or nothing: a restore that fails is followed by one of the state from before. Its error stays. */
+static tn_status restore_whole(const tn_archive *archive, const char *file, tn_layer *net, tn_optimizer *optimizer,
+                               tn_loader *loader)
+{
+    tn__undo undo __attribute__((cleanup(tn__undo_end))) = {0};
+    tn_status status = tn__undo_note(&undo, optimizer);
+    if (status == TN_OK)
+        status = tn__undo_archive(&undo);
+    if (status == TN_OK)
+        status = fill(undo.archive, net, optimizer, loader);
     if (status != TN_OK)
         return status;
-    *tn_default_generator() = read.generator;
-    return TN_OK;
+    status = restore(archive, file, net, optimizer, loader);
+    if (status == TN_OK)
+        return TN_OK;
+    tn__error *error = tn__error_take();
+    tn__undo_reset(&undo);
+    restore(undo.archive, file, net, optimizer, NULL);
+    optimizer->base = undo.optimizers[0].base;
+    tn_clear_error();
+    tn__error_raise(error);
+    tn__error_release(error);
+    return status;
 }
 
 /* ---- the public pair ---- */
@@ -175,7 +198,9 @@ tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer *optimi
     if (!path || !net || !optimizer)
         return tn__fail(TN_ERR_VALUE, "snapshot_load", "expected a path, a layer and an optimizer, got NULL");
     tn_archive *archive = tn_archive_load(path);
-    tn_status status = restore(archive, path, net, optimizer, loader);
+    tn_status status = tn_archive_status(archive);
+    if (status == TN_OK)
+        status = restore_whole(archive, path, net, optimizer, loader);
     tn_archive_free(archive);
     return status;
 }

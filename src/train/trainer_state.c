@@ -6,6 +6,7 @@
 #include "array/guard.h"
 #include "train/chainer.h"
 #include "train/observation.h"
+#include "train/undo.h"
 
 /* Metadata: the version of what is beside Chainer's own. */
 #define VERSION_KEY "tanso.trainer"
@@ -160,6 +161,39 @@ static tn_status check_version(const tn_archive *archive, const char *path, cons
     return TN_OK;
 }
 
+static tn_status note(tn__undo *undo, tn_trainer *trainer)
+{
+    tn_status status = TN_OK;
+    for (int i = 0; i < trainer->updater->optimizer_count && status == TN_OK; i++)
+        status = tn__undo_note(undo, trainer->updater->optimizers[i].optimizer);
+    if (status == TN_OK)
+        status = tn__undo_archive(undo);
+    tn_serializer root = {.archive = undo->archive};
+    return status == TN_OK ? tn_serialize_trainer(&root, "", trainer) : status;
+}
+
+/* The state from before the load whose error is latched, and stays so. A trainer that can't have it back, for want of
+ * memory, has the error for good. */
+static void take_back(tn__undo *undo, tn_trainer *trainer, double elapsed_before, tn_status status)
+{
+    if (!tn__latched())
+        tn__fail(status, "trainer_load", "a serializing function returned %s and latched no error that says why",
+                 tn_status_name(status));
+    tn__error *error = tn__error_take();
+    tn_serializer root = {.archive = undo->archive, .loading = true};
+    tn__undo_reset(undo);
+    if (tn_serialize_trainer(&root, "", trainer) == TN_OK) {
+        for (size_t i = 0; i < undo->optimizer_count; i++)
+            undo->optimizers[i].optimizer->base = undo->optimizers[i].base;
+        trainer->elapsed_before = elapsed_before;
+    } else {
+        tn_clear_error();
+        trainer->error = tn__error_retain(error);
+    }
+    tn__error_raise(error);
+    tn__error_release(error);
+}
+
 tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const char *path, bool own,
                               const tn_load_opts *opts)
 {
@@ -174,9 +208,16 @@ tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const ch
     tn_archive *readable = weights.chainer ? tn__chainer_archive(archive) : NULL;
     tn_serializer root = {
         .archive = readable ? readable : archive, .loading = true, .file = path, .weights = &weights};
+    tn__undo undo __attribute__((cleanup(tn__undo_end))) = {0};
     status = tn_archive_status(root.archive);
     if (status == TN_OK)
-        status = tn_serialize_trainer(&root, "", trainer);
+        status = note(&undo, trainer);
+    if (status == TN_OK) {
+        double elapsed = trainer->elapsed_before;
+        status = tn__or_latched(tn_serialize_trainer(&root, "", trainer));
+        if (status != TN_OK)
+            take_back(&undo, trainer, elapsed, status);
+    }
     tn_archive_free(readable);
     return status;
 }

@@ -198,6 +198,29 @@ static void test_told(void **state)
     setup_free(&s);
 }
 
+/* A run that was saved before its beginning, and loaded, begins as any other does. */
+static void test_saved_before_its_run(void **state)
+{
+    (void)state;
+    double rates[2];
+    for (int loaded = 0; loaded < 2; loaded++) {
+        setup s = setup_new(10, 3, "linear:3", "sgd:lr=0.1");
+        tn_trainer *trainer = setup_trainer(&s, TN_EVERY(2, TN_EPOCH));
+        tn_extend(trainer, tn_exponential_shift("lr", 0.5), .trigger = TN_EVERY(1, TN_EPOCH));
+        if (loaded) {
+            assert_int_equal(tn_trainer_save(trainer, test_path(folder, "begin.npz")), TN_OK);
+            assert_int_equal(tn_trainer_load(trainer, test_path(folder, "begin.npz")), TN_OK);
+        }
+        assert_int_equal(tn_trainer_run(trainer), TN_OK);
+        rates[loaded] = tn_optimizer_lr(s.optimizer);
+        tn_trainer_free(trainer);
+        setup_free(&s);
+    }
+    assert_float_equal(rates[0], 0.025, 1e-15);
+    assert_true(rates[1] == rates[0]);
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +229,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_placed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_plateau, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_saved_before_its_run, set_up, tear_down),
     };
     chance = test_random_new();
     return cmocka_run_group_tests(tests, NULL, NULL);
