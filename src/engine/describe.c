@@ -41,7 +41,6 @@ typedef struct stand_in {
     tn__storage storage;
     tn__node *node;
     uint32_t depth;
-    uint8_t traits;
 } stand_in;
 
 typedef struct description {
@@ -58,7 +57,7 @@ static void put_value(description *d, tn__node *node)
     if (node->storage)
         return;
     stand_in *s = &d->stand_in[d->count++];
-    *s = (stand_in){.node = node, .depth = node->depth, .traits = node->traits};
+    *s = (stand_in){.node = node, .depth = node->depth};
     s->storage = (tn__storage){.device = node->device, .bytes = (size_t)node->shape->size * tn_dtype_size(node->dtype)};
     atomic_init(&s->storage.references, 1);
     node->storage = &s->storage;
@@ -71,7 +70,6 @@ static void take_back(description *d)
         tn__node *node = d->stand_in[i].node;
         node->storage = NULL;
         node->depth = d->stand_in[i].depth;
-        node->traits = d->stand_in[i].traits;
     }
 }
 

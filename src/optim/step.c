@@ -157,9 +157,9 @@ static bool anything_looks(int count, tn__node *const *gradients)
     int handles = tn__pending_handles(&handle);
     bool looks = false;
     for (int i = 0; i < count; i++)
-        looks |= (gradients[i]->traits & TN__TRAIT_LOOKS) != 0;
+        looks |= (gradients[i]->flags & TN__NODE_LOOKS) != 0;
     for (int i = 0; i < handles; i++)
-        looks |= (handle[i]->node->traits & TN__TRAIT_LOOKS) != 0;
+        looks |= (handle[i]->node->flags & TN__NODE_LOOKS) != 0;
     return looks;
 }
 
