@@ -2,12 +2,12 @@
 # The library: one object library, and from it libtanso.so (only TN_API is visible) and libtanso.a, which
 # tests of internals link. src/cli is the command's, src/backends/cuda the CUDA plug-in's.
 
-set(TANSO_ROOMS core array device compile backends autograd engine numpy linalg nn optim io data train dist)
+set(TANSO_ROOMS core array device compile backends autograd engine numpy linalg comm nn optim io data train)
 
 set(TANSO_SOURCES "")
 foreach(room IN LISTS TANSO_ROOMS)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*.c)
-    list(FILTER sources EXCLUDE REGEX "/src/backends/cuda/")
+    list(FILTER sources EXCLUDE REGEX "/src/backends/(cuda|mpi|nccl)/")
     list(APPEND TANSO_SOURCES ${sources})
 endforeach()
 if(NOT TN_HAVE_JANSSON)

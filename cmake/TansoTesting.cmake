@@ -65,10 +65,14 @@ function(tanso_test_properties name)
     if(NOT room IN_LIST TANSO_TEST_NO_DEVICE)
         set_property(TEST ${name} APPEND PROPERTY LABELS device)
     endif()
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${TANSO_TEST_ENVIRONMENT}")
+    if(room STREQUAL "comm" AND TARGET tanso_mpi)
+        set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT
+            TANSO_PLUGIN_DIR=$<TARGET_FILE_DIR:tanso_mpi> TANSO_TEST_MPIRUN=${PROJECT_SOURCE_DIR}/tests/mpirun)
+    endif()
     set_tests_properties(${name} PROPERTIES
         SKIP_RETURN_CODE 77
         WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
-        ENVIRONMENT "${TANSO_TEST_ENVIRONMENT}"
         ENVIRONMENT_MODIFICATION "XDG_CACHE_HOME=unset:;XDG_CONFIG_HOME=unset:;XDG_DATA_HOME=unset:")
 endfunction()
 
@@ -133,6 +137,9 @@ function(tanso_add_room_test room subject)
     if(NOT slices)
         add_test(NAME ${room}.${subject} COMMAND ${command})
         tanso_test_properties(${room}.${subject})
+        if(${room}.${subject} IN_LIST TANSO_TEST_RANKS AND TARGET tanso_mpi)
+            tanso_add_ranks_tests(${room} ${subject})
+        endif()
         return()
     endif()
     foreach(number RANGE 1 ${slices})
@@ -140,6 +147,18 @@ function(tanso_add_room_test room subject)
         add_test(NAME ${room}.${subject}.${number} COMMAND ${command})
         tanso_test_properties(${room}.${subject}.${number})
         set_property(TEST ${room}.${subject}.${number} APPEND PROPERTY ENVIRONMENT TANSO_TEST_SLICE=${slice}/${slices})
+    endforeach()
+endfunction()
+
+# The same as several processes: one to four.
+function(tanso_add_ranks_tests room subject)
+    add_dependencies(test_${room} tanso_mpi)
+    foreach(ranks RANGE 1 4)
+        set(name ${room}.${subject}.${ranks})
+        add_test(NAME ${name}
+                 COMMAND ${PROJECT_SOURCE_DIR}/tests/mpirun ${ranks} $<TARGET_FILE:test_${room}> ${subject})
+        tanso_test_properties(${name})
+        set_tests_properties(${name} PROPERTIES PROCESSORS 2 TIMEOUT 120)
     endforeach()
 endfunction()
 

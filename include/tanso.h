@@ -13,6 +13,7 @@
 #include <tanso/autograd.h>
 #include <tanso/base.h>
 #include <tanso/classifier.h>
+#include <tanso/comm.h>
 #include <tanso/connections.h>
 #include <tanso/data.h>
 #include <tanso/dataset.h>

@@ -42,6 +42,11 @@ typedef union tn__attr {
         int32_t known;      /* GATHER: positions are known to be in range and not negative: nothing looks */
         int64_t below;      /* of that, a VALUE, a TRANSFER: elements are known to lie in 0..below-1; 0: not known */
     };
+    struct {
+        uint32_t comm;      /* COLLECTIVE: the communicator's number */
+        uint16_t kind, op;  /* tn__transfer_kind, tn_comm_op */
+        int32_t peer, tag;
+    } collective;
     tn__scalar scalar;      /* CONST: an element of the node's dtype */
     struct {
         uint64_t key, offset;

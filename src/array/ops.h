@@ -28,6 +28,7 @@ typedef enum tn__kind {
     TN__KIND_LIBRARY,
     TN__KIND_MATMUL,
     TN__KIND_TRANSFER,
+    TN__KIND_COLLECTIVE,
     TN__KIND_USER,
     TN__KIND_CUSTOM
 } tn__kind;

@@ -9,33 +9,18 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plugin.h"
 #include "tn_build_config.h"
 
 #define FILE_NAME "libtanso-cuda.so"
 
 static char why_absent[2 * PATH_MAX];
 static const tn__backend *backend; /* NULL: why_absent says why */
-
-/* The folder of the object that holds this code. */
-static bool own_folder(char *folder, size_t size)
-{
-    Dl_info info;
-    char path[PATH_MAX];
-    if (!dladdr(why_absent, &info) || !info.dli_fname || !realpath(info.dli_fname, path))
-        return false;
-    char *end = strrchr(path, '/');
-    if (end == NULL || (size_t)(end - path) >= size)
-        return false;
-    memcpy(folder, path, end - path);
-    folder[end - path] = 0;
-    return true;
-}
 
 /* The plug-in of an opened object, if it may be used with this library. */
 static const tn__plugin *accept(void *handle, const char *path)
@@ -54,10 +39,8 @@ static const tn__plugin *accept(void *handle, const char *path)
     return plugin;
 }
 
-static const tn__plugin *load_from(const char *folder)
+static const tn__plugin *load_from(const char *path)
 {
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%.4000s/" FILE_NAME, folder);
     if (access(path, F_OK) != 0) {
 #ifdef TN_CUDA_PLUGIN_BUILT
         const char *hint = "";
@@ -82,13 +65,10 @@ static const tn__plugin *load_from(const char *folder)
 
 static void load(void)
 {
-    char folder[PATH_MAX];
+    char path[PATH_MAX];
     const tn__plugin *plugin = &tn__plugin_cuda;
-    const char *given = secure_getenv("TANSO_PLUGIN_DIR");
-    if (plugin == NULL && given && *given)
-        plugin = load_from(given);
-    else if (plugin == NULL && own_folder(folder, sizeof folder))
-        plugin = load_from(folder);
+    if (plugin == NULL && tn__plugin_path(FILE_NAME, path, sizeof path))
+        plugin = load_from(path);
     else if (plugin == NULL)
         snprintf(why_absent, sizeof why_absent,
                  "the folder of the CUDA plug-in is unknown: set TANSO_PLUGIN_DIR to it");

@@ -65,11 +65,19 @@ static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static bool have_key;
 
-static void forget(void *ended)
+static void tell(const char *what)
 {
     if (state.latched && state.unread)
-        tn__log(TN__LOG_ERROR, "core", "%s ends, and nobody has asked for its error: %s: %s",
-                ended ? "a thread" : "the process", tn_status_name(state.latched->code), state.latched->message);
+        tn__log(TN__LOG_ERROR, "core", "%s ends, and nobody has asked for its error: %s: %s", what,
+                tn_status_name(state.latched->code), state.latched->message);
+    state.unread = false;
+}
+
+void tn__error_tell(void) { tell("the process"); }
+
+static void forget(void *ended)
+{
+    tell(ended ? "a thread" : "the process");
     tn__error_release(state.latched);
     tn__error_release(state.last);
     state = (error_state){0};

@@ -29,6 +29,8 @@ tn_status tn__fail_memory(const char *operation, size_t bytes);
  * tn_error_code, which note so themselves. What nobody was told of is printed when the thread or the process ends. */
 bool tn__latched(void);
 void tn__error_seen(void);
+/* Prints it now, at the end of the process, where that may be the last moment to do so. */
+void tn__error_tell(void);
 
 /* The file of the call that is under way, as tn__at noted it, and the line; NULL: not known. */
 const char *tn__caller(int *line);

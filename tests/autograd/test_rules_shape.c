@@ -292,7 +292,8 @@ static void test_nothing_left_out(void **state)
     const tn__op tested[] = {TN__OP_RESHAPE, TN__OP_PERMUTE, TN__OP_EXPAND, TN__OP_SLICE,
                              TN__OP_WINDOWS /* in tests/numpy */,
                              TN__OP_UPDATE,  TN__OP_GATHER,  TN__OP_MATMUL, TN__OP_SCATTER_ADD,
-                             TN__OP_SCATTER_SET /* in tests/numpy */, TN__OP_TRANSFER /* in test_backward.c */};
+                             TN__OP_SCATTER_SET /* in tests/numpy */, TN__OP_TRANSFER /* in test_backward.c */,
+                             TN__OP_COLLECTIVE /* in tests/comm */};
     int others = 0;
     for (int op = 0; op < TN__OP_COUNT; op++)
         others += tn__rules[op] && tn__ops[op].kind != TN__KIND_MAP &&
