@@ -391,6 +391,9 @@ typedef struct tn_snapshot_opts {
  * has lost what it did since then, a run that fails may have, too, unless .on_error is set. An object's or a layer's
  * snapshot is always of the iteration that it was asked for in; with .keep = 1 it gives way to a newer one while it
  * waits for the disk.
+ *
+ * A model whose weights were finite and have become NaN or infinite is not saved, neither alone nor with its trainer,
+ * which is warned of once, until they are finite again: the last good files stay, and are what .autoload finds.
  */
 TN_API tn_extension *tn_snapshot_with(const tn_snapshot_opts *opts);
 /* The same for one object by its serializing function, tn_serialize_layer for instance; the pattern has no default. */

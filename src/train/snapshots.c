@@ -23,6 +23,7 @@
 #include "train/pace.h"
 #include "train/parts.h"
 #include "train/snapshot.h"
+#include "train/sound.h"
 
 #define DEFAULT_FILE "snapshot_iter_{iteration}"
 #define DEFAULT_ENDING ".safetensors"
@@ -35,6 +36,7 @@ typedef struct job {
     tn_archive *archive;
     char *path;
     tn__error *error; /* why it could not be */
+    int64_t iteration;
 } job;
 
 typedef struct snapshot {
@@ -42,6 +44,7 @@ typedef struct snapshot {
     char *pattern, *folder;
     tn_serialize_function serialize; /* NULL: the trainer */
     void *object;
+    tn__soundness weights; /* of the thread while it writes */
     bool due;
     int64_t saved;       /* the iteration of the last one, -1: none */
     tn__pace pace;       /* of gathering */
@@ -56,8 +59,7 @@ typedef struct snapshot {
 
 static void write_job(snapshot *s)
 {
-    tn_status status = tn_archive_save(s->job.archive, s->job.path);
-    if (status == TN_OK && s->opts.keep > 0)
+    if (tn__soundness_look(&s->weights, s->job.archive, s->job.iteration) && tn_archive_save(s->job.archive, s->job.path) == TN_OK && s->opts.keep > 0)
         tn__generations_keep(s->folder, s->pattern, s->opts.keep);
     s->job.error = tn__error_take();
     tn_archive_free(s->job.archive);
@@ -166,15 +168,19 @@ static tn_status save(snapshot *s, tn_trainer *trainer, bool wait)
         return tn__or_latched(status);
     made.path = tn__format("%s/%s", s->folder, name);
     tn__free(name);
+    made.iteration = tn_trainer_iteration(trainer);
     status = made.path ? gather(s, trainer, &made) : tn__fail_memory("snapshot", 64);
     if (status != TN_OK) {
         job_free(&made);
         return status;
     }
-    s->saved = tn_trainer_iteration(trainer);
+    int64_t before = s->saved;
+    s->saved = made.iteration;
     job_free(&s->waiting);
     *(later ? &s->waiting : &s->job) = made;
     status = later ? TN_OK : start(s, wait);
+    if (wait && s->weights.refused)
+        s->saved = before;
     tn__pace_note(&s->pace, began);
     return status;
 }
@@ -186,19 +192,18 @@ static tn_status autoload(snapshot *s, tn_trainer *trainer)
     char *path = tn__generations_newest(s->folder, s->pattern);
     if (!path)
         return tn_error_code();
-    tn_status status;
-    if (s->serialize) {
-        tn_archive *archive = tn_archive_load(path);
-        tn_serializer root = {.archive = archive, .loading = true, .file = path};
-        status = tn_archive_status(archive);
-        if (status == TN_OK)
-            status = tn__or_latched(s->serialize(&root, s->object));
-        tn_archive_free(archive);
-    } else {
-        status = tn_trainer_load_with(trainer, path, NULL);
-    }
+    tn_archive *archive = tn_archive_load(path);
+    tn_serializer root = {.archive = archive, .loading = true, .file = path};
+    tn_status status = tn_archive_status(archive);
+    if (status == TN_OK && s->serialize)
+        status = tn__or_latched(s->serialize(&root, s->object));
+    else if (status == TN_OK)
+        status = tn__trainer_restore(trainer, archive, path, false, NULL);
+    if (status == TN_OK)
+        tn__soundness_look(&s->weights, archive, tn_trainer_iteration(trainer));
+    tn_archive_free(archive);
     tn__free(path);
-    return status;
+    return tn__or_latched(status);
 }
 
 /* A run that goes on after a failure is further than any file. */
@@ -210,6 +215,7 @@ static tn_status snapshot_prepare(tn_trainer *trainer, void *user)
     s->folder = tn__strdup(out);
     s->saved = -1;
     s->pace = (tn__pace){0};
+    s->weights.refused = false;
     s->due = false;
     if (!s->folder)
         return tn__fail_memory("snapshot", strlen(out));
@@ -367,12 +373,21 @@ static tn_extension *make(const tn_extension_kind *kind, const char *file, tn_se
     return tn__extension_error();
 }
 
+static tn_extension *with_weights(tn_extension *made, const char *weights)
+{
+    snapshot *s = tn_extension_user(made);
+    if (s)
+        s->weights.prefix = weights;
+    return made;
+}
+
 static const tn_snapshot_opts defaults;
 
 tn_extension *tn_snapshot_with(const tn_snapshot_opts *opts)
 {
     opts = opts ? opts : &defaults;
-    return make(&snapshot_kind, opts->file ? opts->file : DEFAULT_FILE, NULL, NULL, opts);
+    tn_extension *made = make(&snapshot_kind, opts->file ? opts->file : DEFAULT_FILE, NULL, NULL, opts);
+    return with_weights(made, "updater/model:");
 }
 
 tn_extension *tn_snapshot_object_with(tn_serialize_function serialize, void *object, const char *file,
@@ -397,5 +412,5 @@ tn_extension *tn_snapshot_layer_with(tn_layer *layer, const char *file, const tn
         tn__fail_null("snapshot_layer", "a layer");
         return tn__extension_error();
     }
-    return make(&object_kind, file, serialize_model, layer, opts ? opts : &defaults);
+    return with_weights(make(&object_kind, file, serialize_model, layer, opts ? opts : &defaults), "");
 }

@@ -2,7 +2,8 @@
 /*
  * What is saved of a run that has ended: it ends at once when it is gone on with, unless its stop is a later one now,
  * and then goes on as if it had never ended. And snapshots of which one file is kept, which are put off while they
- * would cost too much: the last state is there when the run has ended.
+ * would cost too much: the last state is there when the run has ended. And
+ * weights that are no numbers any more.
  */
 #include <dirent.h>
 #include <math.h>
@@ -257,6 +258,75 @@ static void test_put_off_and_left(void **state)
     }
 }
 
+/* ---- weights that are no numbers ---- */
+
+static tn_status spoil(tn_trainer *trainer, void *user)
+{
+    const setup *s = user;
+    int64_t at = tn_trainer_iteration(trainer);
+    if (at == 3 || at == 6) /* NaN from 3 to 5; and infinite at 8 */
+        TN_SCOPE tn_assign(tn_param(s->model, 0), tn_full(TN_SHAPE(4, 3), at == 3 ? NAN : 0.5));
+    if (at == 8)
+        TN_SCOPE tn_assign(tn_param(s->model, 1), tn_full(TN_SHAPE(3), -INFINITY));
+    return tn_error_code();
+}
+
+static bool is_there(const char *pattern, int iteration)
+{
+    char name[64];
+    snprintf(name, sizeof name, pattern, iteration);
+    return access(test_path(folder, name), F_OK) == 0;
+}
+
+/* Such weights push out no good ones, alone and with a trainer, in a thread and without; once they are good again, they
+ * are saved. A run goes on from the last good ones. */
+static void test_spoiled(void **state)
+{
+    (void)state;
+    for (int wait = 0; wait < 2; wait++) {
+        setup s = setup_new(10, 3, "linear:3", "sgd");
+        setup_make_params(&s);
+        tn_trainer *trainer = tn_trainer_new(tn_updater_of(take_one, s.loader, s.optimizer),
+                                             .stop = TN_EVERY(9, TN_ITERATION), .out = folder, .quiet = true);
+        tn_extend_function(trainer, spoil, &s);
+        tn_extend(trainer, tn_snapshot(.keep = 3, .wait = wait), .trigger = TN_EVERY(1, TN_ITERATION));
+        tn_extend(trainer, tn_snapshot_layer(s.model, "model_{iteration}.npz", .keep = 9, .wait = wait),
+                  .trigger = TN_EVERY(1, TN_ITERATION));
+        run_well(trainer);
+        for (int i = 1; i <= 9; i++) {
+            assert_int_equal(is_there("model_%d.npz", i), i < 3 || i == 6 || i == 7);
+            assert_int_equal(is_there("snapshot_iter_%d.safetensors", i), i == 2 || i == 6 || i == 7);
+        }
+        tn_trainer *other = setup_trainer(&s, TN_EVERY(7, TN_ITERATION));
+        tn_extend(other, tn_snapshot(.autoload = true));
+        tn_extend(other, tn_snapshot_layer(s.model, "model_{iteration}.npz"));
+        run_well(other);
+        assert_int_equal(tn_trainer_iteration(other), 7);
+        tn_trainer_free(other);
+        free_run(trainer, &s);
+        tear_down(NULL);
+        set_up(NULL);
+    }
+    check_fine();
+}
+
+/* A model that has had infinite weights from its beginning is saved as any other. */
+static void test_meant_infinite(void **state)
+{
+    (void)state;
+    setup s = setup_new(10, 3, "linear:3", "sgd");
+    setup_make_params(&s);
+    TN_SCOPE tn_assign(tn_param(s.model, 0), tn_full(TN_SHAPE(4, 3), -INFINITY));
+    tn_trainer *trainer = tn_trainer_new(tn_updater_of(take_one, s.loader, s.optimizer),
+                                         .stop = TN_EVERY(4, TN_ITERATION), .out = folder, .quiet = true);
+    tn_extend(trainer, tn_snapshot(.keep = 2), .trigger = TN_EVERY(1, TN_ITERATION));
+    run_well(trainer);
+    for (int i = 1; i <= 4; i++)
+        assert_int_equal(is_there("snapshot_iter_%d.safetensors", i), i > 2);
+    free_run(trainer, &s);
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +334,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_goes_on_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_put_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_put_off_and_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_spoiled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_meant_infinite, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }

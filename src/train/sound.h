@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether weights that are about to be saved are numbers. */
+#ifndef TN_TRAIN_SOUND_H
+#define TN_TRAIN_SOUND_H
+
+#include <tanso/io.h>
+
+typedef struct tn__soundness {
+    const char *prefix; /* how names of weights begin; NULL: nobody knows, and all is well */
+    bool sound;         /* they have been finite */
+    bool refused;       /* the last ones were not any more */
+} tn__soundness;
+
+/* Whether an archive's weights may be saved: not if they were finite and have an element that is NaN or infinite now,
+ * as such a file would push out good ones, and be gone on from; the first is warned of. Where they never were finite,
+ * that is meant. Reads devices; false, latched, if that fails. */
+bool tn__soundness_look(tn__soundness *weights, const tn_archive *archive, int64_t iteration);
+
+#endif
