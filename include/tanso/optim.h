@@ -70,7 +70,8 @@ typedef struct tn_optimizer_opts {
                            p -= g min(x, lr) / (sqrt(b) + eps); k = 1 + k (1 - x), from 1; lr 0.001, eps 1e-16 */ \
     O(adam)             /* m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g²; p -= lr m^ / (sqrt(v^) + eps); \
                            lr 0.001 (Kingma and Ba 2015) */ \
-    O(adamw)            /* adam, and p -= lr weight_decay p, 0.01 (Loshchilov and Hutter 2019) */ \
+    O(adamw)            /* adam, and p -= lr weight_decay p, 0.01 (Loshchilov and Hutter 2019); Chainer's decay is not \
+                           multiplied by its alpha: weight_decay_rate is lr weight_decay here */ \
     O(amsgrad)          /* adam, with the largest v so far instead of v (Reddi et al. 2018) */ \
     O(adabound)         /* m, v as adam; p -= clip(a / (sqrt(v) + eps), l, u) m with a = lr sqrt(1 - beta2^t) / \
                            (1 - beta1^t), l = f (1 - 1 / (gamma t + 1)), u = f (1 + 1 / (gamma t)), f = final_lr \

@@ -338,9 +338,10 @@ TN_API const char *tn_trainer_error(const tn_trainer *trainer);
 TN_API tn_status tn_trainer_save(tn_trainer *trainer, const char *path) TN_MUST_CHECK;
 /*
  * Loads it. A snapshot of Chainer 7 (an .npz, usually without that ending) is told by its contents: its weights of
- * tn_linear, and what .transpose names, are transposed; optimizers, iterators, triggers, schedules and the log go on.
- * It has no hyperparameters, random generators and orders of samples: those stay as the trainer has them, as does what
- * else it does not hold. Options are those of tn_layer_load.
+ * tn_linear, and what .transpose names, are transposed; optimizers, iterators, triggers, schedules, the log, plots and
+ * averages go on. It has no hyperparameters and random generators: those stay as the trainer has them, as does what
+ * else it does not hold. The order of samples of the epoch under way is the loader's own: later epochs' orders are not
+ * in the file either. Options are those of tn_layer_load.
  *
  * All or nothing: where something is missing or does not fit, the trainer and everything it is made of stay as they
  * were. (Should the memory not even suffice for that, the trainer has the error for good: make another one.)

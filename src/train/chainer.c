@@ -10,6 +10,7 @@
 #include <string.h>
 #include <tanso/array.h>
 #include <tanso/engine.h>
+#include "core/number.h"
 #include "io/archive.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
@@ -158,6 +159,49 @@ tn_status tn__chainer_summary(const tn_serializer *at, tn__chainer_sum take, voi
         tn__free(key);
     }
     tn__free(path);
+    return status;
+}
+
+/* The text of the first entry below a place whose name begins so, in JSON; NULL if there is none. */
+static const char *text_below(const tn_serializer *at, const char *begin)
+{
+    char *path = tn__serializer_path(at, begin);
+    const char *found = NULL;
+    for (size_t i = 0; path && i < at->archive->text_count && !found; i++)
+        if (strncmp(at->archive->texts[i].key, path, strlen(path)) == 0)
+            found = at->archive->texts[i].value;
+    tn__free(path);
+    return found;
+}
+
+/* A number of JSON as Python writes it, NaN and Infinity, too, behind brackets and commas; false at a list's end. */
+static bool next_number(const char **at, double *value)
+{
+    char *end;
+    *at += strspn(*at, "[, \n");
+    *value = **at == ']' || !**at ? 0 : tn__read_double(*at, &end);
+    if (**at == ']' || !**at || end == *at)
+        return false;
+    *at = end;
+    return true;
+}
+
+/* {"main/loss": [[4, 1.5], [7, 1.25]], ...}: pairs up to the list's second bracket. */
+tn_status tn__chainer_curve(const tn_serializer *at, const char *key, tn__chainer_point take, void *user)
+{
+    const char *json = text_below(at, "_plot_");
+    tn_status status = tn_error_code();
+    char *name;
+    while (json && status == TN_OK && (name = next_string(&json))) {
+        bool wanted = strcmp(name, key) == 0;
+        double x, y;
+        json += strcspn(json, "[");
+        while (status == TN_OK && next_number(&json, &x) && next_number(&json, &y)) {
+            status = wanted ? take(user, x, y) : TN_OK;
+            json += *json == ']';
+        }
+        tn__free(name);
+    }
     return status;
 }
 

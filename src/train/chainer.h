@@ -20,6 +20,9 @@ tn_status tn__chainer_states(const tn_serializer *at, tn_optimizer *optimizer);
 /* The sums of a DictSummary, key by key: of values, of their squares, of weights. */
 typedef tn_status (*tn__chainer_sum)(void *user, const char *key, double x, double squares, double weight);
 tn_status tn__chainer_summary(const tn_serializer *at, tn__chainer_sum take, void *user);
+/* The points of a PlotReport's curve, each with its x; the picture may have another ending. */
+typedef tn_status (*tn__chainer_point)(void *user, double x, double y);
+tn_status tn__chainer_curve(const tn_serializer *at, const char *key, tn__chainer_point take, void *user);
 /* A LogReport's list in the form of tn__json_log: how many entries, and its text up to the last one's end, for
  * tn__free; NULL if there is none, or, latched, without memory. */
 char *tn__chainer_log(const tn_serializer *at, int64_t *entries);

@@ -2,6 +2,7 @@
 /* Extensions that observe values of their own: of a function, of an optimizer, ratios of sums. */
 #include <math.h>
 #include <string.h>
+#include "train/chainer.h"
 #include "train/ext.h"
 
 static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
@@ -122,10 +123,25 @@ static tn_status average(tn_trainer *trainer, void *user)
     return !tn__latched() ? tn_observation_set_number(seen, m->result, ratio, 0) : tn_error_code();
 }
 
+/* Chainer's sums; when they were last taken is not in its files. */
+static tn_status take_chainer_sums(const tn_serializer *s, tn_summary *sums)
+{
+    double numerator = 0, denominator = 0;
+    tn_serialize_double(s, "_numerator", &numerator);
+    tn_status status = tn_serialize_double(s, "_denominator", &denominator);
+    tn_summary_clear(sums);
+    if (status != TN_OK || (numerator == 0 && denominator == 0))
+        return status;
+    status = tn_summary_add_number(sums, "numerator", numerator, 1);
+    return status == TN_OK ? tn_summary_add_number(sums, "denominator", denominator, 1) : status;
+}
+
 static tn_status serialize(const tn_serializer *s, void *user)
 {
     micro *m = user;
     tn_status status = tn_serialize_trigger(s, "_trigger", m->every);
+    if (status == TN_OK && tn__of_chainer(s))
+        return take_chainer_sums(s, m->sums);
     return status == TN_OK ? tn_serialize_summary(s, "_sums", m->sums) : status;
 }
 

@@ -3,6 +3,7 @@
  * of the time, and at the end. */
 #include <string.h>
 #include "train/canvas.h"
+#include "train/chainer.h"
 #include "train/ext.h"
 #include "train/pace.h"
 #include "train/plot.h"
@@ -112,9 +113,27 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     return p->path ? tn__output_probe(trainer, &p->output, p->path) : TN_ERR_MEMORY;
 }
 
+static tn_status take_point(void *curve, double x, double y) { return tn__thinned_add(curve, x, y); }
+
+/* Points alone: what was observed since the last ones is not in its files. */
+static tn_status take_chainer_curves(const tn_serializer *s, plot_report *p)
+{
+    tn_status status = TN_OK;
+    tn_summary_clear(p->summary);
+    for (int i = 0; i < p->keys.count && status == TN_OK; i++) {
+        tn__thinned_free(&p->curves[i]);
+        status = tn__chainer_curve(s, p->keys.names[i], take_point, &p->curves[i]);
+    }
+    return status;
+}
+
 static tn_status serialize(const tn_serializer *s, void *user)
 {
     plot_report *p = user;
+    if (tn__of_chainer(s)) {
+        tn_status taken = tn_serialize_trigger(s, "_trigger", p->every);
+        return taken == TN_OK ? take_chainer_curves(s, p) : taken;
+    }
     tn_serializer points = tn_serializer_in(s, "_points");
     tn_status status = tn_serialize_trigger(s, "_trigger", p->every);
     if (status == TN_OK)

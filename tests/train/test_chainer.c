@@ -260,6 +260,51 @@ static void test_rates(void **state)
     check_fine();
 }
 
+/* What Chainer's PlotReport and MicroAverage keep: points as JSON, and two sums. Neither has its trigger in the file:
+ * nothing is drawn or averaged too early (quirk 7). */
+static void test_points_and_sums(void **state)
+{
+    (void)state;
+    tn_archive *archive = tn_archive_load(file("snapshot_iter_4"));
+    assert_int_equal(tn_archive_set_text(archive, "extensions/PlotReport/_plot_plot.png",
+                                         "{\"other\": [[1, 2.5], [2, NaN]], \"empty\": [], \"main/loss\": "
+                                         "[[2, 1.5], [4, -2.5e-1]], \"last\": [[3, 1.0]]}"), TN_OK);
+    TN_SCOPE {
+        const double sums[] = {7, 16};
+        for (int i = 0; i < 2; i++)
+            tn_archive_add(archive, i ? "extensions/MicroAverage/_denominator" : "extensions/MicroAverage/_numerator",
+                           tn_full((tn_shape){0}, sums[i], .dtype = TN_FLOAT64));
+    }
+    char *path = strdup(test_path(folder, "theirs.npz"));
+    assert_int_equal(tn_archive_save(archive, path), TN_OK);
+    tn_archive_free(archive);
+    run r = new_run(0);
+    tn_trainer *trainer = tn_trainer_new(tn_standard_updater(r.loader, r.optimizer), .out = folder, .quiet = true,
+                                         .stop = TN_EVERY(5, TN_ITERATION));
+    tn_extend(trainer, tn_plot_report(TN_KEYS_OF("main/loss", "last", "empty")));
+    tn_extend(trainer, tn_micro_average("main/one", "main/two", "ratio", .every = TN_EVERY(2, TN_EPOCH)));
+    if (tn_trainer_load(trainer, path) != TN_OK)
+        fail_msg("%s", tn_error());
+    archive = tn_archive_new();
+    tn_serializer root = {.archive = archive};
+    assert_int_equal(tn_serialize_trainer(&root, "", trainer), TN_OK);
+    static const double loss[] = {2, 1.5, 1.5, 1.5, 1, 1, 4, -0.25, -0.25, -0.25, 1, 1}, last[] = {3, 1, 1, 1, 1, 1};
+    check_near(tn_archive_find(archive, "extensions/PlotReport/_points/main/loss"), loss, 12, 0);
+    check_near(tn_archive_find(archive, "extensions/PlotReport/_points/last"), last, 6, 0);
+    assert_int_equal(tn_size(tn_archive_find(archive, "extensions/PlotReport/_points/empty")), 0);
+    for (int i = 0; i < 2; i++)
+        assert_float_equal(tn_item(tn_archive_find(archive, i ? "extensions/MicroAverage/_sums/1/sum/at_once"
+                                                              : "extensions/MicroAverage/_sums/0/sum/at_once")),
+                           i ? 16 : 7, 0);
+    tn_archive_free(archive);
+    assert_int_equal(tn_trainer_run(trainer), TN_OK);
+    assert_false(tn_observation_has(tn_trainer_observation(trainer), "ratio"));
+    tn_trainer_free(trainer);
+    free_run(&r);
+    free(path);
+    check_fine();
+}
+
 /* ---- models ---- */
 
 static void test_models(void **state)
@@ -382,6 +427,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_going_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_schedules_go_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rates, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_points_and_sums, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_models, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_optimizers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_misfits, set_up, tear_down),
