@@ -59,7 +59,10 @@ typedef struct snapshot {
 
 static void write_job(snapshot *s)
 {
-    if (tn__soundness_look(&s->weights, s->job.archive, s->job.iteration) && tn_archive_save(s->job.archive, s->job.path) == TN_OK && s->opts.keep > 0)
+    const job *j = &s->job;
+    bool saved = tn__soundness_look(&s->weights, j->archive, j->iteration) &&
+                 tn_archive_save(j->archive, j->path) == TN_OK;
+    if (saved && s->opts.keep > 0)
         tn__generations_keep(s->folder, s->pattern, s->opts.keep);
     s->job.error = tn__error_take();
     tn_archive_free(s->job.archive);
