@@ -93,6 +93,7 @@ typedef struct tn__draft {
     size_t step_capacity;
     tn__draft_step *step;
     char *source;
+    tn__program_text text;
 } tn__draft;
 
 /* Is it the value that a product's step gives in the product's place? */

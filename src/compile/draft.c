@@ -92,6 +92,7 @@ void tn__draft_free(tn__draft *draft)
     tn__free(draft->stored);
     tn__free(draft->fold);
     tn__free(draft->source);
+    tn__program_text_free(&draft->text);
 }
 
 void tn__draft_remove(tn__draft *draft, int i)

@@ -38,7 +38,8 @@ typedef struct tn__printer {
 
 /* A nest's function as a kernel calls it. */
 typedef struct tn__nest_call {
-    int function;      /* its number */
+    int piece;         /* its function */
+    char name[24];
     int param;         /* where its stretch of n[] begins */
     int part;          /* of the kernel */
     bool waits;        /* takes over by itself, when it has done what can be done before */
@@ -55,7 +56,7 @@ typedef struct tn__part_launch {
 
 /* What differs between the languages and machines that kernels are written for. */
 typedef struct tn__emit_target {
-    const char *nest_head;  /* printf format of a nest function's head, with its number */
+    const char *nest_head;  /* printf format of a nest function's head, with its name */
     const char *bytes_head; /* the same of one that writes bytes; NULL: the same head */
     const char *back_head;  /* the same of one that another nest calls (TN__CORE_BACK) */
     const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
@@ -72,12 +73,24 @@ typedef struct tn__emit_target {
     int64_t (*items)(const tn__emitter *emitter, const tn__nest *nest);
     /* What stands in n[] behind the extents; its length, at most TN__MAX_EXTRAS. */
     int (*extras)(const tn__emitter *emitter, const tn__nest *nest, int64_t *extra);
-    void (*entry)(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
+    void (*entry)(tn__text *text, const tn__step *step, const char *name, int count, const tn__nest_call *call,
                   const tn__part_launch *launch);
     /* The geometry of a part, alone or beside others; NULL: the backend shares out the items. */
     void (*launch)(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *launch);
 } tn__emit_target;
 extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
+
+/* ---- pieces of the text (emit_pieces.c) ---- */
+
+/* Adds a piece, whose text it takes over, NULL if there was no memory for it; what is being printed uses it then. Its
+ * number, or -1 without memory. */
+int tn__piece_add(tn__emitter *emitter, char *text, const tn__piece *like);
+/* Notes that what is being printed uses a piece, with all that this uses and needs. */
+void tn__piece_use(tn__emitter *emitter, int number);
+/* The piece of that name, -1: there is none. */
+int tn__piece_find(const tn__emitter *emitter, const char *name);
+/* A name for a function or kernel with this text. */
+void tn__piece_name(char name[24], const char *kind, const char *text);
 
 /* In CUDA, a nest around a product (emit_cuda_product.c). */
 void tn__emit_cuda_product(tn__printer *p);

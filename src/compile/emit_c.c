@@ -243,21 +243,21 @@ static bool splits(const tn__emitter *emitter, tn__nest *n)
     return n->segments >= SEGMENTS;
 }
 
-static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
+static void entry(tn__text *text, const tn__step *step, const char *name, int count, const tn__nest_call *call,
                   const tn__part_launch *launch)
 {
     (void)step, (void)launch;
     tn__text_addf(
         text,
-        "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
-        number);
+        "void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
+        name);
     if (count == 1) {
-        tn__text_addf(text, "    nest%d(p, n, s, begin, end, fault);\n}\n\n", call[0].function);
+        tn__text_addf(text, "    %s(p, n, s, begin, end, fault);\n}\n\n", call[0].name);
         return;
     }
     tn__text_add(text, "    for (; begin < end; begin++) {\n");
     for (int i = 0; i < count; i++)
-        tn__text_addf(text, "        nest%d(p, n + %d, s, 0, n[%d], fault);\n", call[i].function, call[i].param,
+        tn__text_addf(text, "        %s(p, n + %d, s, 0, n[%d], fault);\n", call[i].name, call[i].param,
                       call[i].param);
     tn__text_add(text, "    }\n}\n\n");
 }
@@ -276,12 +276,12 @@ static int extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
 }
 
 const tn__emit_target tn__emit_target_c = {
-    .nest_head = "static void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, "
+    .nest_head = "static void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, "
                  "tn_i64 *fault)\n",
     /* restrict: bytes might else be of extents, which would be read again for each element. Compiling takes half as
      * long again. */
     .bytes_head =
-        "static void nest%d(void *const *p, const tn_i64 *restrict n, const tn_u64 *restrict s, tn_i64 begin, "
+        "static void %s(void *const *p, const tn_i64 *restrict n, const tn_u64 *restrict s, tn_i64 begin, "
         "tn_i64 end, tn_i64 *fault)\n",
     .functions = TN__DIALECT_CPU,
     .helpers = (const char *)tn__embed_c_helpers,

@@ -46,8 +46,8 @@ static void call_part(tn__text *text, int count, const tn__nest_call *call, int 
             continue;
         if (first && !call[i].waits)
             tn__text_add(text, "    tn_take_over();\n    TN_STOP_IF_FAILED((*(const tn_failure *)fault));\n");
-        tn__text_addf(text, "%s    nest%d(p, n + %d, s, %s, %s, fault);\n", first ? "" : "    __syncthreads();\n",
-                      call[i].function, call[i].param, block, blocks);
+        tn__text_addf(text, "%s    %s(p, n + %d, s, %s, %s, fault);\n", first ? "" : "    __syncthreads();\n",
+                      call[i].name, call[i].param, block, blocks);
         first = false;
     }
 }
@@ -69,7 +69,7 @@ static void call_parts(tn__text *text, int count, const tn__nest_call *call, con
 
 /* All that a kernel needs comes by value, so that a graph's node holds it: addresses, words, scalars. What overwrites
  * does nothing after a failure (see program.h). */
-static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
+static void entry(tn__text *text, const tn__step *step, const char *name, int count, const tn__nest_call *call,
                   const tn__part_launch *launch)
 {
     char bounds[48], cluster[40] = "", claim[32] = "";
@@ -84,8 +84,8 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
     if (step->registers > HALF_OF_REGISTERS)
         snprintf(claim, sizeof claim, "    tn_claim<%d>(f);\n", HALF_OF_REGISTERS + 1);
     tn__text_addf(text,
-                  "struct tn_k%d { void *p[%d]; tn_i64 n[%d]; tn_u64 s[%d]; };\n"
-                  "extern \"C\" __global__ void %s %sk%d(const __grid_constant__ tn_k%d a, "
+                  "struct tn_%s { void *p[%d]; tn_i64 n[%d]; tn_u64 s[%d]; };\n"
+                  "extern \"C\" __global__ void %s %s%s(const __grid_constant__ tn_%s a, "
                   "const __grid_constant__ tn_failure f)\n"
                   "{\n"
                   "%s%s"
@@ -93,14 +93,14 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
                   "    const tn_i64 *const n = a.n;\n"
                   "    const tn_u64 *const s = a.s;\n"
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
-                  number, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
-                  bounds, cluster, number, number, claim, step->late ? "" : "    tn_let_next_start();\n");
+                  name, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
+                  bounds, cluster, name, name, claim, step->late ? "" : "    tn_let_next_start();\n");
     if (step->cluster) /* of one nest, which is alone */
         tn__text_addf(text,
                       "    tn_take_over();\n"
                       "    if (tn_begin_together<%d>(f)) return;\n"
-                      "    nest%d(p, n + %d, s, blockIdx.x, gridDim.x, fault);\n",
-                      step->cluster, call[0].function, call[0].param);
+                      "    %s(p, n + %d, s, blockIdx.x, gridDim.x, fault);\n",
+                      step->cluster, call[0].name, call[0].param);
     else if (call[count - 1].part)
         call_parts(text, count, call, launch, step->threads);
     else
@@ -169,10 +169,10 @@ static const char *const brief[TN__OP_COUNT] = {[TN__OP_TANH] = "tns_brief_tanh_
 
 const tn__emit_target tn__emit_target_cuda = {
     .nest_head =
-        "static __device__ __forceinline__ void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
+        "static __device__ __forceinline__ void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
         "tn_i64 blocks, tn_i64 *fault)\n",
     .back_head =
-        "static __device__ __forceinline__ auto nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
+        "static __device__ __forceinline__ auto %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
         "tn_i64 *fault)\n",
     .own_scalars = true,
     .helpers = (const char *)tn__embed_cuda_helpers,

@@ -93,9 +93,9 @@ static void emit_type(tn__printer *p)
     const tn__access *a = &n->access[n->product.access[0]];
     const char *gathered = a->by_k ? ", true, true" : a->lines ? ", true" : "", *truth[] = {"false", "true"};
     bool few = a->gather_extent <= t->step * t->slices * t->stages;
-    p->emitter->tensor_products |= t->core == TN__CORE_TENSOR;
+    p->emitter->needs |= (t->core == TN__CORE_TENSOR ? TN__NEEDS_TENSOR : 0) |
+                         (t->core == TN__CORE_WHOLE ? TN__NEEDS_WHOLE : 0) | (holds(n) ? TN__NEEDS_THIN : 0);
     p->emitter->whole_products |= t->core == TN__CORE_WHOLE;
-    p->emitter->thin_products |= holds(n);
     if (t->core == TN__CORE_TENSOR)
         tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns,
                  t->rows_each, t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);

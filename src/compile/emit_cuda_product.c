@@ -148,7 +148,7 @@ void tn__product_prepare_next(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
     if (product->goes_on)
-        tn__line(p, "const auto next = nest%d(p, n + n[%d], s, block, fault);", product->next, product->next_param);
+        tn__line(p, "const auto next = %s(p, n + n[%d], s, block, fault);", product->next, product->next_param);
 }
 
 /* The block's rows are in memory, and its threads have b: on with the nest behind. */
@@ -200,7 +200,7 @@ static void emit_back(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
-    p->emitter->thin_products = true;
+    p->emitter->needs |= TN__NEEDS_THIN;
     tn__line(p, "typedef tn_back_product<%s, %d, %d, %d> core;", tn__product_type(n), t->rows, t->threads, t->step);
     tn__line(p, "const tn_i64 top = block * core::ROWS, left = 0;");
     tn__line(p, "const int rows = tn_within(n[%d] - top, core::ROWS);", TN__EXTENT(n->product.row_loop));
@@ -269,7 +269,7 @@ void tn__emit_cuda_product(tn__printer *p)
 {
     tn__nest *n = p->nest;
     tn__product_find(n);
-    p->emitter->products = true;
+    p->emitter->needs |= TN__NEEDS_PRODUCTS;
     p->vector_loop = -1;
     p->chunk = "";
     if (n->product.tile.core == TN__CORE_BACK) {

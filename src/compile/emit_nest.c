@@ -462,7 +462,7 @@ void tn__print_nest(tn__printer *p)
         if (a->operand < 0)
             continue;
         const char *type = tn__dtypes[a->dtype].ctype, *constant = a->kind == TN__ACCESS_LOAD ? "const " : "";
-        p->emitter->complex |= tn_dtype_is_complex(a->dtype);
+        p->emitter->needs |= tn_dtype_is_complex(a->dtype) ? TN__NEEDS_COMPLEX : 0;
         tn__line(p, "%s%s *const p%d = (%s%s *)p[n[%d]];", constant, type, i, constant, type, a->param);
     }
     p->emitter->target->loops(p);

@@ -4,7 +4,6 @@
 #include "compile/product.h"
 
 #include "array/user.h"
-#include "core/hash.h"
 
 #include <string.h>
 
@@ -209,54 +208,67 @@ static const char *head_of(const tn__emit_target *target, const tn__nest *n)
     return target->bytes_head && writes_bytes(n) ? target->bytes_head : target->nest_head;
 }
 
-/* Where the number of the function with this text is in the table, or comes: 1 and that number, 0 while free. */
-static uint32_t *find_function(const tn__emitter *emitter, const char *text)
+/* What has been printed begins anew to note what it uses. */
+static void begin_piece(tn__emitter *emitter)
 {
-    uint32_t at = (uint32_t)tn__hash(text, strlen(text), 0) & (emitter->table_size - 1);
-    while (emitter->table[at] && strcmp(emitter->nest[emitter->table[at] - 1], text) != 0)
-        at = (at + 1) & (emitter->table_size - 1);
-    return &emitter->table[at];
+    emitter->uses.count = 0;
+    emitter->needs = 0;
 }
 
-/* Makes the table so large that it is at most half full with one function more. False without memory. */
-static bool make_room(tn__emitter *emitter)
+/* The piece for a text of that name, which begins with `head`: a new one unless there is one already. -1 without
+ * memory. Takes over the text. */
+static int end_piece(tn__emitter *emitter, const char *name, char *text, bool kernel)
 {
-    if ((uint32_t)emitter->nest_count * 2 + 2 <= emitter->table_size)
-        return true;
-    uint32_t size = emitter->table_size ? emitter->table_size * 2 : 64;
-    uint32_t *table = tn__calloc(size, sizeof *table);
-    if (!table)
-        return false;
-    tn__free(emitter->table);
-    emitter->table = table;
-    emitter->table_size = size;
-    for (int i = 0; i < emitter->nest_count; i++)
-        *find_function(emitter, emitter->nest[i]) = (uint32_t)i + 1;
-    return true;
+    int there = text ? tn__piece_find(emitter, name) : -1;
+    if (there >= 0) {
+        tn__free(text);
+        return there;
+    }
+    tn__piece like = {.needs = emitter->needs, .uses = emitter->uses, .kernel = kernel};
+    strcpy(like.name, name);
+    emitter->uses = (tn__numbers){0};
+    return tn__piece_add(emitter, text, &like);
 }
 
-/* The number of the function for the nest in p: that of an equal one if there is one. -1 without memory. */
-static int nest_function(tn__emitter *emitter, tn__printer *p)
+/* The function for the nest in p, and its name: that of an equal one if there is one. -1 without memory. */
+static int nest_function(tn__emitter *emitter, tn__printer *p, char name[24])
 {
-    tn__text text = {0};
-    p->text = &text;
+    tn__text body = {0}, text = {0};
+    begin_piece(emitter);
+    if (p->nest->product.goes_on)
+        tn__piece_use(emitter, tn__piece_find(emitter, p->nest->product.next));
+    p->text = &body;
     tn__print_nest(p);
-    char *string = tn__text_take(&text);
-    uint32_t *slot = string && make_room(emitter) ? find_function(emitter, string) : NULL;
-    if (!slot || *slot) {
-        tn__free(string);
-        return slot ? (int)*slot - 1 : -1;
-    }
-    if (!tn__grow((void **)&emitter->nest, &emitter->nest_capacity, (size_t)emitter->nest_count + 1,
-                  sizeof *emitter->nest)) {
-        tn__free(string);
+    char *string = tn__text_take(&body);
+    if (!string)
         return -1;
-    }
-    *slot = (uint32_t)emitter->nest_count + 1;
-    tn__text_addf(&emitter->body, head_of(emitter->target, p->nest), emitter->nest_count);
-    tn__text_add(&emitter->body, string);
-    emitter->nest[emitter->nest_count] = string;
-    return emitter->nest_count++;
+    tn__piece_name(name, "nest_", string);
+    tn__text_addf(&text, head_of(emitter->target, p->nest), name);
+    tn__text_add(&text, string);
+    tn__free(string);
+    return end_piece(emitter, name, tn__text_take(&text), false);
+}
+
+/* The kernel that calls the nests' functions: its number among the kernels of the text, and its name. -1 without
+ * memory. */
+static int kernel_function(tn__emitter *emitter, const tn__step *step, int count, const tn__nest_call *call,
+                           const tn__part_launch *launch, char name[24])
+{
+    tn__text nameless = {0}, text = {0};
+    emitter->target->entry(&nameless, step, "k", count, call, launch);
+    char *string = tn__text_take(&nameless);
+    if (!string)
+        return -1;
+    tn__piece_name(name, "k_", string);
+    tn__free(string);
+    begin_piece(emitter);
+    for (int i = 0; i < count; i++)
+        tn__piece_use(emitter, call[i].piece);
+    emitter->target->entry(&text, step, name, count, call, launch);
+    int piece = end_piece(emitter, name, tn__text_take(&text), true), number = 0;
+    for (int i = 0; i < piece; i++)
+        number += emitter->piece[i].kernel;
+    return piece < 0 ? -1 : number;
 }
 
 /* One nest's share of a step: its parameters, its function, which may call the next one's. */
@@ -267,10 +279,10 @@ static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_
     if (!find_slots(f, nest) || !add_params(emitter, f, nest, items, next))
         return false;
     if (nest->product.goes_on)
-        nest->product.next = next->function;
+        nest->product.next = next->name;
     tn__printer p = {.emitter = emitter, .nest = nest, .slot = f->slot, .slot_count = f->slot_count,
                      .scalar_param = s->param_count - f->first_param - f->slot_count};
-    call->function = nest_function(emitter, &p);
+    call->piece = nest_function(emitter, &p, call->name);
     call->param = f->first_param;
     call->waits = nest->product.there;
     s->items = items;
@@ -278,7 +290,7 @@ static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_
     s->operations += tn__nest_points(nest) * (nest->expr_count - nest->access_count / 2);
     if (nest->product.there)
         s->operations += 2 * tn__nest_points(nest) * tn__product_extents_of(nest).depth;
-    return call->function >= 0;
+    return call->piece >= 0;
 }
 
 /* How the step is launched, from its parts, which lie beside one another; the number of each one's blocks becomes a
@@ -307,7 +319,7 @@ static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel
     return done;
 }
 
-bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, int number, tn__draft_step *step)
+bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, tn__draft_step *step)
 {
     filler f = {.step = step, .own_scalars = emitter->target->own_scalars};
     tn__text label = {0};
@@ -348,9 +360,10 @@ bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts,
     step->step.may_fail = step->may_fail;
     step->step.operand_count = step->operand_count;
     done = done && add_launches(emitter, &f, part, parts, launch);
+    char name[24] = "";
     if (done)
-        emitter->target->entry(&emitter->body, &step->step, number, count, call, launch);
-    step->step.kernel = tn__format("k%d", number);
+        step->step.code = kernel_function(emitter, &step->step, count, call, launch, name);
+    step->step.kernel = tn__strdup(name);
     step->step.label = tn__text_take(&label);
-    return done && step->step.kernel && step->step.label && !emitter->body.failed && !emitter->functions.failed;
+    return done && step->step.code >= 0 && step->step.kernel && step->step.label && !emitter->failed;
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The emitter's words: functions of operations from ops.def's expressions, and the whole text of a program's
- * kernels. */
+/* The emitter's words: functions of operations from ops.def's expressions, casts, generated values. */
 #include "compile/emit.h"
-
-#include "array/dialect.h"
-#include "tn_embed.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -36,30 +32,35 @@ static const char *result_type(const tn__op_info *op, const tn__dtype_info *type
     return truth ? "tn_b8" : type->ctype;
 }
 
-static void declare(tn__emitter *emitter, tn__op op, tn_dtype dtype)
+static uint32_t needs_of(const tn__op_info *op, const tn__dtype_info *type, tn_dtype dtype)
+{
+    const char *expression = tn__op_expression((tn__op)(op - tn__ops), dtype);
+    bool calls = strstr(expression, "F(") || strstr(tn__op_identity((tn__op)(op - tn__ops), dtype), "F(");
+    bool draws = strstr(expression, "F(draw_") != NULL;
+    bool random = draws || (op->kind == TN__KIND_GENERATE && op != &tn__ops[TN__OP_IOTA]);
+    return (calls ? TN__NEEDS_MATH : 0) | (calls && type->class < TN__CLASS_FLOAT ? TN__NEEDS_INTEGERS : 0) |
+           (type->class == TN__CLASS_COMPLEX ? TN__NEEDS_COMPLEX : 0) | (draws ? TN__NEEDS_DRAWS : 0) |
+           (random ? TN__NEEDS_RANDOM : 0);
+}
+
+/* The piece of an operation's function; -1 without memory. */
+static int declare(tn__emitter *emitter, tn__op op, tn_dtype dtype)
 {
     const tn__op_info *info = &tn__ops[op];
     const tn__dtype_info *type = &tn__dtypes[dtype];
-    tn__text *text = &emitter->functions;
+    tn__text text = {0};
     int parameters = info->kind == TN__KIND_REDUCE ? 2 : info->arity;
-    tn__text_addf(text, "TN_HOT %s op_%s_%s(", result_type(info, type), info->name, type->suffix);
+    tn__text_addf(&text, "TN_HOT %s op_%s_%s(", result_type(info, type), info->name, type->suffix);
     if (info->kind == TN__KIND_GENERATE)
-        tn__text_add(text, "tn_u64 k, tn_u64 o, tn_u64 i");
+        tn__text_add(&text, "tn_u64 k, tn_u64 o, tn_u64 i");
     for (int i = 0; i < parameters; i++)
-        tn__text_addf(text, "%s%s %c", i ? ", " : "", info->props & TN_CONDITION && i == 0 ? "tn_b8" : type->ctype,
+        tn__text_addf(&text, "%s%s %c", i ? ", " : "", info->props & TN_CONDITION && i == 0 ? "tn_b8" : type->ctype,
                       'a' + i);
-    tn__text_addf(text, ") { return (%s)(", result_type(info, type));
-    const char *expression = tn__op_expression(op, dtype);
-    specialize(text, expression, type);
-    tn__text_add(text, "); }\n");
-    bool calls = strstr(expression, "F(") != NULL || strstr(tn__op_identity(op, dtype), "F(") != NULL;
-    emitter->math |= calls;
-    emitter->complex |= type->class == TN__CLASS_COMPLEX;
-    bool draws = strstr(expression, "F(draw_") != NULL;
-    emitter->draws |= draws;
-    emitter->random |= draws;
-    emitter->integers |= calls && type->class < TN__CLASS_FLOAT;
-    emitter->random |= info->kind == TN__KIND_GENERATE && op != TN__OP_IOTA;
+    tn__text_addf(&text, ") { return (%s)(", result_type(info, type));
+    specialize(&text, tn__op_expression(op, dtype), type);
+    tn__text_add(&text, "); }\n");
+    return tn__piece_add(emitter, tn__text_take(&text),
+                         &(tn__piece){.function = true, .needs = needs_of(info, type, dtype)});
 }
 
 const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype)
@@ -67,14 +68,15 @@ const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype)
     tn_dtype compute = tn__dtypes[dtype].compute;
     const char *const *brief = p->emitter->target->brief;
     if (brief && brief[op] && compute != dtype) {
-        p->emitter->math = true;
+        p->emitter->needs |= TN__NEEDS_MATH;
         snprintf(p->name[0], sizeof p->name[0], "%s", brief[op]);
         return p->name[0];
     }
-    uint8_t *declared = &p->emitter->declared[op * TN_DTYPE_COUNT + compute];
-    if (!*declared)
-        declare(p->emitter, op, compute);
-    *declared = 1;
+    int *declared = &p->emitter->declared[op * TN_DTYPE_COUNT + compute];
+    if (*declared)
+        tn__piece_use(p->emitter, *declared - 1);
+    else
+        *declared = declare(p->emitter, op, compute) + 1;
     snprintf(p->name[0], sizeof p->name[0], "op_%s_%s", tn__ops[op].name, tn__dtypes[compute].suffix);
     return p->name[0];
 }
@@ -110,7 +112,7 @@ void tn__print_cast(tn__printer *p, const tn__expr *e, tn_dtype from, int arg)
         tn__text_addf(p->text, "(v%d)", arg);
         return;
     }
-    p->emitter->complex |= tn_dtype_is_complex(to) || tn_dtype_is_complex(from);
+    p->emitter->needs |= tn_dtype_is_complex(to) || tn_dtype_is_complex(from) ? TN__NEEDS_COMPLEX : 0;
     if (widen)
         tn__text_addf(p->text, "tn_%s_to_f32(", tn__dtypes[to].suffix);
     tn__text_addf(p->text, "tns_cast_%s_%s(v%d)%s", tn__dtypes[to].suffix, tn__dtypes[tn__dtypes[from].compute].suffix,
@@ -147,65 +149,4 @@ int tn__scalar_param(const tn__printer *p, int slot)
     while (i < p->slot_count - 1 && p->slot[i] != slot)
         i++;
     return p->scalar_param + i;
-}
-
-/* ---- the whole text ---- */
-
-static const char faults[] =
-    "#ifndef TN_FAULT\n"
-    "#define TN_FAULT(fault, operand, index) (fault[0] = operand, fault[1] = index)\n"
-    "#endif\n";
-static const char helpers[] =
-    "TN_HOT tn_i64 tn_wrap(tn_i64 i, tn_i64 n) { return i < 0 ? i + n : i; }\n"
-    "TN_HOT int tn_in_range(tn_i64 i, tn_i64 n, tn_i64 *fault, int operand)\n"
-    "{\n"
-    "    int in = i >= -n && i < n;\n"
-    "    if (!in)\n"
-    "        TN_FAULT(fault, operand, i);\n"
-    "    return in;\n"
-    "}\n";
-
-#define EMBEDDED(part) tn__text_addn(&text, (const char *)tn__embed_##part, tn__embed_##part##_size)
-
-char *tn__emit_finish(tn__emitter *emitter)
-{
-    tn__text text = {0};
-    bool real = emitter->math || emitter->random || emitter->complex;
-    tn__dialect_add(&text, TN__DIALECT_TYPES);
-    if (real && !emitter->integers)
-        tn__text_add(&text, "#define TNS_NO_INTEGERS\n");
-    tn__dialect_add(&text, (real ? TN__DIALECT_REAL | emitter->target->functions : 0) |
-                               (emitter->random ? TN__DIALECT_RANDOM : 0) |
-                               (emitter->complex ? TN__DIALECT_COMPLEX : 0) | (emitter->draws ? TN__DIALECT_DRAW : 0));
-    tn__text_add(&text, emitter->target->helpers);
-    if (emitter->random)
-        tn__text_add(&text, emitter->target->random_helpers);
-    tn__text_add(&text, faults);
-    tn__text_add(&text, emitter->target->rounding);
-    tn__text_add(&text, helpers);
-    if (emitter->products) {
-        EMBEDDED(product_factors);
-        EMBEDDED(product);
-    }
-    if (emitter->tensor_products)
-        EMBEDDED(product_tensor);
-    if (emitter->whole_products)
-        EMBEDDED(product_whole);
-    if (emitter->thin_products)
-        EMBEDDED(product_thin);
-    if (emitter->user_count)
-        tn__dialect_add(&text, TN__DIALECT_USER);
-    text.failed |= emitter->functions.failed || emitter->body.failed;
-    tn__text_add(&text, emitter->functions.data ? emitter->functions.data : "");
-    tn__text_add(&text, emitter->body.data ? emitter->body.data : "");
-    tn__free(emitter->functions.data);
-    tn__free(emitter->body.data);
-    tn__free(emitter->declared);
-    for (int i = 0; i < emitter->nest_count; i++)
-        tn__free(emitter->nest[i]);
-    tn__free(emitter->nest);
-    tn__free(emitter->table);
-    tn__free(emitter->user);
-    memset(emitter, 0, sizeof *emitter);
-    return tn__text_take(&text);
 }

@@ -5,42 +5,63 @@
 
 #include <string.h>
 
-static void add_preamble(tn__emitter *emitter, const tn__user *user)
+static bool same_preamble(const tn__user *a, const tn__user *b)
 {
-    const char *preamble = user->kernel->source;
-    for (int i = 0; i < emitter->user_count; i++)
-        if (strcmp(emitter->user[i]->kernel->source, preamble) == 0)
-            return;
-    if (*preamble)
-        tn__text_addf(&emitter->functions, "#line 1 \"%s, preamble\"\n%s\n#line 1 \"kernels\"\n", user->kernel->name,
-                      preamble);
+    return strcmp(a->kernel->source, b->kernel->source) == 0;
 }
 
-static bool is_declared(const tn__emitter *emitter, const tn__user *user)
+/* What is in the text already, of all users; -1: nothing that fits. */
+static int find(const tn__emitter *emitter, const tn__user *user, bool preamble)
 {
-    for (int i = 0; i < emitter->user_count; i++)
-        if (emitter->user[i] == user || strcmp(emitter->user[i]->function, user->function) == 0)
-            return true;
-    return false;
+    for (int i = 0; i < emitter->user_count; i++) {
+        const tn__user_piece *u = &emitter->user[i];
+        if (preamble ? same_preamble(u->user, user)
+                     : u->user == user || strcmp(u->user->function, user->function) == 0)
+            return preamble ? u->preamble : u->function;
+    }
+    return -1;
+}
+
+/* The piece that a kernel's preamble is; -1: it has none. */
+static int preamble_of(tn__emitter *emitter, const tn__user *user)
+{
+    int there = find(emitter, user, true);
+    if (there >= 0 || !*user->kernel->source)
+        return there;
+    return tn__piece_add(emitter,
+                         tn__format("#line 1 \"%s, preamble\"\n%s\n#line 1 \"kernels\"\n", user->kernel->name,
+                                    user->kernel->source),
+                         &(tn__piece){.function = true, .needs = TN__NEEDS_USER});
+}
+
+static uint32_t needs_of(const tn__user *user)
+{
+    bool complex = false;
+    for (int k = 0; k < user->in_count; k++)
+        complex = complex || tn_dtype_is_complex(user->in[k]);
+    for (int k = 0; k < user->out_count; k++)
+        complex = complex || tn_dtype_is_complex(user->out[k]);
+    return TN__NEEDS_USER | TN__NEEDS_MATH | TN__NEEDS_INTEGERS | (complex ? TN__NEEDS_COMPLEX : 0);
 }
 
 const char *tn__user_function(tn__printer *p, const tn__user *user)
 {
     tn__emitter *emitter = p->emitter;
-    if (is_declared(emitter, user))
+    int there = find(emitter, user, false);
+    if (there >= 0) {
+        tn__piece_use(emitter, there);
         return user->function;
-    add_preamble(emitter, user);
-    tn__text_add(&emitter->functions, user->text);
-    emitter->math = emitter->integers = true;
-    for (int k = 0; k < user->in_count; k++)
-        emitter->complex |= tn_dtype_is_complex(user->in[k]);
-    for (int k = 0; k < user->out_count; k++)
-        emitter->complex |= tn_dtype_is_complex(user->out[k]);
+    }
+    tn__user_piece made = {.user = user, .preamble = preamble_of(emitter, user)};
+    tn__piece like = {.function = true, .needs = needs_of(user)};
+    if (made.preamble >= 0 && !tn__numbers_add(&like.uses, made.preamble))
+        emitter->failed = true;
+    made.function = tn__piece_add(emitter, tn__strdup(user->text), &like);
     if (tn__grow((void **)&emitter->user, &emitter->user_capacity, (size_t)emitter->user_count + 1,
                  sizeof *emitter->user))
-        emitter->user[emitter->user_count++] = user;
+        emitter->user[emitter->user_count++] = made;
     else
-        emitter->functions.failed = true;
+        emitter->failed = true;
     return user->function;
 }
 

@@ -90,7 +90,7 @@ bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
     tn__product_unfold(draft, device);
     tn__emitter emitter = {.target = tn__on_gpu(device) ? &tn__emit_target_cuda : &tn__emit_target_c,
                            .chip = &device->capabilities,
-                           .declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, 1)};
+                           .declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, sizeof(int))};
     bool done =
         init_fuser(&f, draft, device) && emitter.declared && tn__mark_updates(&f) && tn__choose_stored(&f, fusion);
     if (done && fusion)
@@ -98,6 +98,5 @@ bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
     done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f) &&
            tn__schedule(&f, draft, &emitter, fusion);
     free_fuser(&f);
-    draft->source = tn__emit_finish(&emitter);
-    return done && draft->source;
+    return tn__emit_finish(&emitter, draft) && done;
 }

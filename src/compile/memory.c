@@ -166,7 +166,9 @@ bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan)
            make_program(&p, plan);
     if (done) {
         plan->program.source = draft->source ? draft->source : tn__strdup("");
+        plan->program.text = draft->text;
         draft->source = NULL;
+        draft->text = (tn__program_text){0};
         done = plan->program.source != NULL;
     }
     tn__free(p.memory);

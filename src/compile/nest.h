@@ -9,6 +9,7 @@
 #define TN_COMPILE_NEST_H
 
 #include "compile/compile.h"
+#include "compile/numbers.h"
 #include "core/memory.h"
 
 #define TN__MAX_LOOPS TN_MAX_NDIM
@@ -148,7 +149,8 @@ typedef struct tn__nest_product {
     int param;                      /* where the tiles down and across are in the nest's n[] */
     bool goes_on;                   /* its blocks go on with the nest behind it: */
     int next_value;                 /* the value that is its first factor */
-    int next, next_param;           /* its function, and where its stretch of n[] is told, counted from the nest's */
+    const char *next;               /* its function */
+    int next_param;                 /* where its stretch of n[] is told, counted from the nest's */
 } tn__nest_product;
 
 typedef struct tn__nest {
@@ -245,24 +247,53 @@ static inline int tn__view_base(const tn__graph *graph, int v)
 
 /* ---- emission (emit_step.c, pieces.c, emit_text.c) ---- */
 
+/* What of the text in front of all functions something needs: parts of the dialect, the cores of products. */
+enum {
+    TN__NEEDS_MATH = 1,
+    TN__NEEDS_INTEGERS = 2,
+    TN__NEEDS_RANDOM = 4,
+    TN__NEEDS_COMPLEX = 8,
+    TN__NEEDS_DRAWS = 16,
+    TN__NEEDS_PRODUCTS = 32,
+    TN__NEEDS_TENSOR = 64,
+    TN__NEEDS_WHOLE = 128,
+    TN__NEEDS_THIN = 256,
+    TN__NEEDS_USER = 512,
+    TN__NEEDS_REAL = TN__NEEDS_MATH | TN__NEEDS_RANDOM | TN__NEEDS_COMPLEX
+};
+
+/* A piece of the text: an operation's function, a user's, a nest's, or a kernel. */
+typedef struct tn__piece {
+    char *text;
+    char name[24];     /* of a nest's function or a kernel: a hash of what it does, which is the same in every plan */
+    bool function;     /* comes in front of all nests */
+    bool kernel;
+    uint32_t needs;
+    tn__numbers uses;  /* the pieces that it calls, those that these call, and so on */
+} tn__piece;
+
+/* A user's function in the text, and its preamble; -1: it has none. */
+typedef struct tn__user_piece {
+    const struct tn__user *user;
+    int function, preamble;
+} tn__user_piece;
+
 /* The text of kernels under construction. */
 typedef struct tn__emitter {
     const struct tn__emit_target *target;
-    tn__text functions;        /* scalar functions used so far */
-    tn__text body;             /* nests and entry points */
-    uint8_t *declared;         /* by op * dtype: its function is in `functions` */
-    char **nest;               /* functions of nests so far: equal nests share one */
-    int nest_count;
-    size_t nest_capacity;
-    uint32_t *table, table_size; /* finds them by their text */
     const tn__capabilities *chip;
-
-    const struct tn__user **user; /* users' functions used so far */
+    tn__piece *piece;          /* each behind those that it uses */
+    int piece_count;
+    size_t piece_capacity;
+    int *declared;             /* by op * dtype: 1 and the piece that its function is, 0: none yet */
+    uint32_t *table, table_size; /* finds nests' functions and kernels by their names */
+    tn__user_piece *user;      /* users' functions used so far */
     int user_count;
     size_t user_capacity;
-    /* product.cuh is needed; product_tensor.cuh, ..., too */
-    bool products, tensor_products, whole_products, thin_products;
-    bool math, integers, random, complex, draws; /* parts of the scalar prelude that are needed */
+    uint32_t needs;            /* of what is being printed */
+    tn__numbers uses;
+    bool whole_products;       /* there are some */
+    bool failed;
 } tn__emitter;
 
 /* Nests that a kernel runs one after another; or a single one, of which each worker has a share. */
@@ -273,10 +304,11 @@ typedef struct tn__kernel_part {
 
 /* Appends a kernel of parts that, on a GPU, lie beside one another in its launch (elsewhere there is one), and fills in
  * the step: operands, parameters, scalars, items, costs, label. False without memory. */
-bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, int number, tn__draft_step *step);
+bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, tn__draft_step *step);
 /* Two steps for a nest that the target splits. */
-bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest, int *kernels);
-/* The whole text: the prelude that is needed, the functions, the kernels. NULL without memory. Frees the parts. */
-char *tn__emit_finish(tn__emitter *emitter);
+bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest);
+/* The whole text: the prelude that is needed, the functions, the kernels, and which of its stretches each kernel is
+ * made of. False without memory. Empties the emitter. */
+bool tn__emit_finish(tn__emitter *emitter, tn__draft *draft);
 
 #endif

@@ -71,7 +71,7 @@ static int add_piece(tn__draft *draft, tn__nest *nest, tn_dtype dtype, int each)
     return nest->access_count++;
 }
 
-bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest, int *kernels)
+bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest)
 {
     for (int r = 0; r < nest->reduction_count; r++) {
         bool position = tn__ops[nest->reduction[r].op].props & TN_ARG;
@@ -84,7 +84,7 @@ bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest, 
     for (tn__part part = TN__PART_PIECES; part <= TN__PART_RESULTS; part++) {
         choose_part(nest, part);
         tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
-        if (!step || !tn__emit_step(emitter, &(tn__kernel_part){.nest = &nest, .count = 1}, 1, (*kernels)++, step))
+        if (!step || !tn__emit_step(emitter, &(tn__kernel_part){.nest = &nest, .count = 1}, 1, step))
             return false;
     }
     return true;

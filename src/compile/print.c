@@ -5,6 +5,7 @@
 #include "core/memory.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static const char *const buffer_kinds[] = {"input", "output", "donated", "temporary"};
 
@@ -27,7 +28,9 @@ void tn__plan_print(const tn__plan *plan, tn__text *text)
                   p->step_count, p->step_count == 1 ? "" : "s", bytes, operations, p->arena_bytes);
     for (int i = 0; i < p->step_count; i++) {
         const tn__step *s = &p->step[i];
-        tn__text_addf(text, "  %2d %-8s %s\n", i + 1, s->kind == TN__STEP_KERNEL ? s->kernel : tn__ops[s->op].name,
+        char number[16];
+        snprintf(number, sizeof number, "k%d", s->code);
+        tn__text_addf(text, "  %2d %-8s %s\n", i + 1, s->kind == TN__STEP_KERNEL ? number : tn__ops[s->op].name,
                       s->label ? s->label : "");
         tn__text_add(text, "     writes");
         for (int k = 0; k < s->output_count; k++)

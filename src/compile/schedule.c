@@ -146,7 +146,7 @@ static void read_late(const tn__kernel_part *part)
 }
 
 /* The units of a launch, the largest first, as the last ones to start are the last to end. */
-static bool emit_launch(tn__units *s, tn__draft *draft, int launch, bool last, int *kernels)
+static bool emit_launch(tn__units *s, tn__draft *draft, int launch, bool last)
 {
     tn__emitter *emitter = s->emitter;
     tn__kernel_part part[TN__MOST_NESTS];
@@ -170,22 +170,22 @@ static bool emit_launch(tn__units *s, tn__draft *draft, int launch, bool last, i
         read_late(&part[i]);
     if (count == 1 && part[0].count == 1 && emitter->target->splits &&
         emitter->target->splits(emitter, part[0].nest[0]))
-        return tn__emit_in_pieces(draft, emitter, part[0].nest[0], kernels);
+        return tn__emit_in_pieces(draft, emitter, part[0].nest[0]);
     tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
     if (step)
         step->step.late = first || last;
-    return step && tn__emit_step(emitter, part, count, (*kernels)++, step);
+    return step && tn__emit_step(emitter, part, count, step);
 }
 
 static bool emit_units(tn__units *s, tn__draft *draft)
 {
-    int kernels = 0, last = s->count - 1;
+    int last = s->count - 1;
     while (last >= 0 && s->unit[last].launch != last)
         last--;
     for (int i = 0; i < s->count; i++) {
         s->fuser->base.stored = draft->stored; /* it moves */
         if (s->unit[i].value >= 0 ? !emit_operation(draft, s->unit[i].value)
-                                  : s->unit[i].launch == i && !emit_launch(s, draft, i, i == last, &kernels))
+                                  : s->unit[i].launch == i && !emit_launch(s, draft, i, i == last))
             return false;
     }
     return true;

@@ -41,6 +41,8 @@ void tn__log_quiet(void)
     atomic_store_explicit(&without, TN__LOG_WARN, memory_order_relaxed);
 }
 
+bool tn__log_shows(tn__log_level level) { return (int)level <= threshold(); }
+
 void tn__log(tn__log_level level, const char *room, const char *format, ...)
 {
     if ((int)level > threshold())

@@ -49,7 +49,7 @@ static found *list(DIR *folder, size_t *count, uint64_t *bytes)
         }
         found *file = &files[(*count)++];
         strcpy(file->name, entry->d_name);
-        file->bytes = (uint64_t)info.st_size;
+        file->bytes = (uint64_t)info.st_size / (info.st_nlink > 1 ? (uint64_t)info.st_nlink : 1); /* of each name */
         file->written = info.st_mtime;
         file->used = info.st_atime > info.st_mtime ? info.st_atime : info.st_mtime;
         *bytes += file->bytes;

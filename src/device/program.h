@@ -6,6 +6,7 @@
 #ifndef TN_DEVICE_PROGRAM_H
 #define TN_DEVICE_PROGRAM_H
 
+#include "core/plugin.h"
 #include "device/device.h"
 
 typedef enum tn__buffer_kind {
@@ -61,6 +62,7 @@ typedef struct tn__step {
                                  operand behind b, of one axis without gaps; then alpha is -1, beta 0, and out neither
                                  a batch nor in donated memory */
     const char *kernel;       /* owned; KERNEL: the entry point's name */
+    int code;                 /* KERNEL: its number in the program's text, if that has kernels */
     int operand_count, output_count;
     tn__operand *operand;     /* outputs first, then inputs in the operation's order */
     int scalar_count;         /* OP, KERNEL in CUDA */
@@ -84,6 +86,22 @@ typedef struct tn__step {
     char *label;              /* what was fused, for people: "exp multiply -> sum" */
 } tn__step;
 
+/* A kernel of a program's text. Its name tells what it is: kernels of that name do the same in every program. */
+typedef struct tn__kernel_text {
+    char *name;        /* the entry point's */
+    int count;         /* the stretches of the text that it is made of, in their order */
+    int *stretch;
+    int own;           /* how many come before its own functions: parts of the dialect */
+} tn__kernel_text;
+
+/* What a program's source is made of, for whoever compiles kernels one by one. */
+typedef struct tn__program_text {
+    int stretch_count;
+    size_t *begin;     /* of each stretch, and where the last one ends */
+    int kernel_count;  /* 0: the source is only to be compiled as a whole */
+    tn__kernel_text *kernel;
+} tn__program_text;
+
 struct tn__program {
     int buffer_count;
     tn__buffer *buffer;
@@ -93,8 +111,14 @@ struct tn__program {
     tn__step *step;
     size_t arena_bytes;       /* temporaries together */
     char *source;             /* text of all kernels, "" if none */
+    tn__program_text text;
 };
 
+TN__PLUGIN_BEGIN
+/* The text of some of a program's kernels, which is all that one needs to compile them. NULL without memory. */
+char *tn__program_text_of(const tn__program *program, int count, const int *kernel);
+TN__PLUGIN_END
+void tn__program_text_free(tn__program_text *text);
 /* Frees what a program holds, not the struct itself, and empties it. */
 void tn__program_free(tn__program *program);
 

@@ -130,7 +130,7 @@ static void test_text(void **state)
     tn__plan *plan = plan_of(&graph, true);
     assert_non_null(strstr(plan->program.source, "if (tn_begin_together<4>(f)) return;"));
     assert_non_null(strstr(plan->program.source, "for (int k = 0; k < 4; k++) {"));
-    const char *row = strstr(plan->program.source, "void nest0(");
+    const char *row = strstr(plan->program.source, "void nest_");
     assert_non_null(row);
     assert_null(strstr(row, "__syncthreads"));
     tn__plan_free(plan);

@@ -498,7 +498,9 @@ static nvrtcResult fake_destroy(nvrtcProgram *program)
 
 static nvrtcResult fake_compile(nvrtcProgram program, int count, const char *const *options)
 {
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* several batches are compiled side by side */
     bool fmad = true;
+    pthread_mutex_lock(&one);
     for (int i = 0; i < count; i++) {
         fmad = fmad && strcmp(options[i], "--fmad=false") != 0;
         sscanf(options[i], "--gpu-architecture=%63s", fake.target);
@@ -506,6 +508,7 @@ static nvrtcResult fake_compile(nvrtcProgram program, int count, const char *con
     fake.count.compilations++;
     if (fake.compiles)
         fake.compiles((const char *)program);
+    pthread_mutex_unlock(&one);
     return fmad || strstr((const char *)program, "#error") ? NVRTC_ERROR_COMPILATION : NVRTC_SUCCESS;
 }
 

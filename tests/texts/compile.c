@@ -142,24 +142,28 @@ static void add_chosen(tn__text *to, const kernel_text *text, int generation)
 }
 
 /* Other names for a text's entry points, which have no namespace, or an end of that. */
-static void rename_entries(tn__text *to, const kernel_text *text, const char *format, int number)
+static void rename_entries(tn__text *to, const kernel_text *text, bool begins, int number)
 {
-    int entry;
-    for (int i = 0; i < text->count; i++)
-        if (sscanf(text->data + text->part[i].begin, "struct tn_k%d ", &entry) == 1)
-            tn__text_addf(to, format, entry, number, entry);
+    for (int i = 0; i < text->count; i++) {
+        const char *name = text->data + text->part[i].name_at;
+        int length = (int)text->part[i].name;
+        if (text->part[i].entry && begins)
+            tn__text_addf(to, "#define %.*s text%d_%.*s\n", length, name, number, length, name);
+        else if (text->part[i].entry)
+            tn__text_addf(to, "#undef %.*s\n", length, name);
+    }
 }
 
 /* A text's share of a program, behind the prelude. */
 static void add_text(tn__text *to, const kernel_text *text, int number, const program *p)
 {
     tn__text_addf(to, "namespace text%d {\n", number);
-    rename_entries(to, text, "#define k%d text%d_k%d\n", number);
+    rename_entries(to, text, true, number);
     if (p->depth == CHOSEN)
         add_chosen(to, text, p->generation);
     else
         tn__text_addn(to, text->data + text->prelude, text->length - text->prelude);
-    rename_entries(to, text, "#undef k%d\n", number);
+    rename_entries(to, text, false, number);
     tn__text_add(to, "}\n");
 }
 

@@ -26,6 +26,8 @@ static bool is_function(const char *line)
     return BEGINS(line, "TN_HOT ") && strstr(line, " op_") && strstr(line, " op_") < strchr(line, '\n');
 }
 
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
 static const char *next_line(const char *at)
 {
     const char *end = strchr(at, '\n');
@@ -47,9 +49,15 @@ static bool add_part(kernel_text *to, const char *begin, const char *end)
             return false;
         to->part = more;
     }
+    const char *name = begin + (BEGINS(begin, entry_head) ? sizeof entry_head - 2 : sizeof nest_head - 5);
+    size_t length = 0;
+    while (in_word(name[length]))
+        length++;
     const char *brace = BEGINS(begin, nest_head) ? strstr(begin, "\n{\n") : NULL;
     to->part[to->count++] = (text_part){.begin = (size_t)(begin - to->data),
                                         .end = (size_t)(end - to->data),
+                                        .name_at = (size_t)(name - to->data),
+                                        .name = length,
                                         .entry = BEGINS(begin, entry_head),
                                         .body = brace && brace < end ? (size_t)(brace + 1 - to->data) : 0};
     return true;
@@ -121,16 +129,13 @@ static bool see(seen_table *seen, uint64_t hash, bool *failed)
     return true;
 }
 
-static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
-/* Where the numbers begin that a word's name ends in, if they say only where in its text a part stands. */
-static const char *numbers_of_place(const char *word, const char *end, bool entry)
+/* The hash of the loop nest of a name, which comes before what calls it; 0: it is no nest's. */
+static uint64_t hash_of_nest(const kernel_text *text, const text_part *before, const char *word, size_t length)
 {
-    const char *number = end;
-    if (BEGINS(word, "nest") || BEGINS(word, "tn_k") || (entry && *word == 'k'))
-        while (number > word && isdigit((unsigned char)number[-1]))
-            number--;
-    return number;
+    for (const text_part *part = text->part; BEGINS(word, "nest_") && part < before; part++)
+        if (part->name == length && memcmp(text->data + part->name_at, word, length) == 0)
+            return part->hash;
+    return 0;
 }
 
 /* Whether the word at `at` indexes p, n or s, the arguments of every nest. */
@@ -146,15 +151,19 @@ static bool is_index(const char *at, const char *begin)
 static uint64_t hash_part(const kernel_text *text, const text_part *part)
 {
     const char *begin = text->data + part->begin, *end = text->data + part->end;
-    bool entry = BEGINS(begin, entry_head);
+    const char *own = text->data + part->name_at;
     uint64_t hash = text->users;
     for (const char *at = begin; at < end;) {
         const char *word = at++;
         while (in_word(*word) && at < end && in_word(*at))
             at++;
-        bool index = is_index(word, begin) && isdigit((unsigned char)*word);
-        const char *kept = index ? word : numbers_of_place(word, at, entry);
-        hash = tn__hash(word, (size_t)(kept - word), hash);
+        size_t length = (size_t)(at - word);
+        if (is_index(word, begin) && isdigit((unsigned char)*word))
+            continue;
+        if (length >= part->name && memcmp(at - part->name, own, part->name) == 0) /* tn_<its name>, too */
+            length -= part->name;
+        uint64_t nest = hash_of_nest(text, part, word, length);
+        hash = nest ? tn__hash(&nest, sizeof nest, hash) : tn__hash(word, length, hash);
     }
     return hash;
 }
@@ -163,11 +172,14 @@ static uint64_t hash_part(const kernel_text *text, const text_part *part)
 static uint64_t hash_form(const kernel_text *text, const text_part *part)
 {
     const char *begin = text->data + part->begin, *end = text->data + part->end;
+    const char *own = text->data + part->name_at;
     uint64_t words[64] = {0}; /* a bit a word: that two share one is rare, and leaves out a form at worst */
     for (const char *at = begin; at < end;) {
         const char *word = at++;
         while (in_word(*word) && at < end && in_word(*at))
             at++;
+        if ((size_t)(at - word) > part->name && memcmp(at - part->name, own, part->name) == 0) /* tn_<its name> */
+            continue;
         const char *last = at;
         while (last > word && isdigit((unsigned char)last[-1]))
             last--;

@@ -14,6 +14,7 @@
 typedef struct text_part {
     size_t begin, end; /* in the text */
     size_t body;       /* of a loop nest that others only call: its opening brace; else 0 */
+    size_t name_at, name; /* where its name is, and how long */
     bool entry;        /* an entry point, which calls the nests since the one before it */
     bool wanted;       /* no part before it is the same */
     bool form;         /* nor one that differs only in operations, numbers and dtypes' widths */

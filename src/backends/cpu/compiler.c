@@ -168,67 +168,135 @@ static void first_lines(int folder, const char *log, char *lines, size_t size)
         lines[--length] = 0;
 }
 
-/* Starts the compiler and waits; true if it went well. *code: an errno if it could not be started, else 0. */
-static bool spawn(const tn__compiler *compiler, int folder, char *const *argument, const char *log, int *code)
+/* ---- the compiler's processes ---- */
+
+/* The watch is a shell that reads from a pipe whose other end this process alone has: when that is gone, by whatever
+ * signal, the shell ends its group, in which the compilers are. */
+void tn__compiler_watch_begin(tn__compiler_watch *watch)
 {
+    static char *const argument[] = {"sh", "-c", "read x; kill -KILL 0", NULL};
+    int ends[2];
+    *watch = (tn__compiler_watch){.hold = -1};
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return;
     posix_spawn_file_actions_t actions;
-    if ((*code = posix_spawn_file_actions_init(&actions)) != 0)
-        return false;
-    *code = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    if (*code == 0)
-        *code = posix_spawn_file_actions_addfchdir_np(&actions, folder);
-    if (*code == 0)
-        *code = posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (*code == 0)
-        *code = posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    pid_t child = 0;
-    if (*code == 0)
-        *code = posix_spawn(&child, compiler->path, &actions, NULL, argument, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (*code != 0)
-        return false;
-    int status = 0;
-    pid_t waited;
-    while ((waited = waitpid(child, &status, 0)) < 0 && errno == EINTR)
-        ;
-    if (waited < 0) /* a program that ignores SIGCHLD: only the output can tell */
-        return true;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    posix_spawnattr_t attributes;
+    bool made = posix_spawn_file_actions_init(&actions) == 0;
+    bool ready = made && posix_spawnattr_init(&attributes) == 0;
+    bool started = ready && posix_spawn_file_actions_adddup2(&actions, ends[0], 0) == 0 &&
+                   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0) == 0 &&
+                   posix_spawn_file_actions_adddup2(&actions, 1, 2) == 0 &&
+                   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP) == 0 &&
+                   posix_spawn(&watch->group, "/bin/sh", &actions, &attributes, argument, environ) == 0;
+    if (ready)
+        posix_spawnattr_destroy(&attributes);
+    if (made)
+        posix_spawn_file_actions_destroy(&actions);
+    close(ends[0]);
+    if (started)
+        watch->hold = ends[1];
+    else
+        close(ends[1]);
+    watch->group = started ? watch->group : 0;
 }
 
-static bool compile(const tn__compiler *compiler, int level, int folder, const char *source, const char *object,
-                    const char *log, int *code)
+void tn__compiler_watch_end(tn__compiler_watch *watch)
+{
+    if (!watch->group)
+        return;
+    close(watch->hold);
+    while (waitpid(watch->group, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+/* 0, or why it could not be started. */
+static int spawn(tn__compiling *c, char *const *argument)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int code = posix_spawn_file_actions_init(&actions);
+    if (code != 0)
+        return code;
+    code = posix_spawnattr_init(&attributes);
+    if (code != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return code;
+    }
+    if (c->watch->group) { /* a group that is gone is none to be in */
+        posix_spawnattr_setpgroup(&attributes, c->watch->group);
+        code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    }
+    if (code == 0)
+        code = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (code == 0)
+        code = posix_spawn_file_actions_addfchdir_np(&actions, c->folder);
+    if (code == 0)
+        code = posix_spawn_file_actions_addopen(&actions, 1, c->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (code == 0)
+        code = posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    if (code == 0)
+        code = posix_spawn(&c->child, c->compiler->path, &actions, &attributes, argument, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return code;
+}
+
+static int start_level(tn__compiling *c)
 {
     const char *argument[FLAG_COUNT + MOST_ABSENT + LEVEL_FLAGS + 8];
     size_t count = 0;
-    argument[count++] = compiler->path;
-    for (size_t i = 0; i < LEVEL_FLAGS && levels[level][i]; i++)
-        argument[count++] = levels[level][i];
+    argument[count++] = c->compiler->path;
+    for (size_t i = 0; i < LEVEL_FLAGS && levels[c->level][i]; i++)
+        argument[count++] = levels[c->level][i];
     for (size_t i = 0; i < FLAG_COUNT; i++)
         argument[count++] = flags[i];
     count += absent_features(argument + count);
-    argument[count++] = source;
+    argument[count++] = c->source;
     argument[count++] = "-o";
-    argument[count++] = object;
+    argument[count++] = c->object;
     argument[count++] = "-lm";
     argument[count] = NULL;
-    return spawn(compiler, folder, (char *const *)argument, log, code);
+    c->child = 0;
+    return spawn(c, (char *const *)argument);
 }
 
-tn_status tn__compiler_run(const tn__compiler *compiler, int folder, const char *source, const char *object,
-                           const char *log)
+static tn_status cannot_run(const tn__compiling *c, int code)
 {
-    int code = 0;
-    for (size_t level = 0; level < LEVEL_COUNT && code == 0; level++)
-        if (compile(compiler, (int)level, folder, source, object, log, &code))
-            return TN_OK;
-    if (code != 0)
-        return tn__fail(TN_ERR_COMPILE, "kernels", "cannot run the C compiler %s: %s; name another in TANSO_CC",
-                        compiler->path, strerror(code));
+    return tn__fail(TN_ERR_COMPILE, "kernels", "cannot run the C compiler %s: %s; name another in TANSO_CC",
+                    c->compiler->path, strerror(code));
+}
+
+tn_status tn__compiler_start(tn__compiling *c)
+{
+    c->level = 0;
+    int code = start_level(c);
+    return code == 0 ? TN_OK : cannot_run(c, code);
+}
+
+tn_status tn__compiler_look(tn__compiling *c, bool wait, bool *done)
+{
+    int status = 0;
+    pid_t waited;
+    *done = false;
+    while ((waited = waitpid(c->child, &status, wait ? 0 : WNOHANG)) < 0 && errno == EINTR)
+        ;
+    if (waited == 0)
+        return TN_OK;
+    c->child = 0;
+    *done = true;
+    /* of a program that ignores SIGCHLD, only the output can tell */
+    if (waited < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+        return TN_OK;
+    if (++c->level < (int)LEVEL_COUNT) {
+        *done = false;
+        int code = start_level(c);
+        *done = code != 0;
+        return code == 0 ? TN_OK : cannot_run(c, code);
+    }
     char lines[1200];
-    first_lines(folder, log, lines, sizeof(lines));
-    return tn__fail(TN_ERR_COMPILE, "kernels", "the C compiler %s failed (TANSO_CC names another): %s", compiler->path,
-                    *lines ? lines : "it said nothing");
+    first_lines(c->folder, c->log, lines, sizeof(lines));
+    return tn__fail(TN_ERR_COMPILE, "kernels", "the C compiler %s failed (TANSO_CC names another): %s",
+                    c->compiler->path, *lines ? lines : "it said nothing");
 }
 
 char *tn_kernel_compiler(void)

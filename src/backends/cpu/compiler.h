@@ -4,6 +4,7 @@
 #define TN_BACKENDS_CPU_COMPILER_H
 
 #include <limits.h>
+#include <sys/types.h>
 #include <tanso/base.h>
 
 #include "core/memory.h"
@@ -16,9 +17,28 @@ typedef struct tn__compiler {
 tn_status tn__compiler_find(tn__compiler *compiler);
 /* Adds all that the compiler's output depends on beside its input: which binary it is, its flags, this processor. */
 void tn__compiler_identity(const tn__compiler *compiler, tn__text *text);
-/* Compiles a C file to a shared object; `log` is a file for what the compiler says, which goes into the message of a
- * TN_ERR_COMPILE. All are names in the open folder, in which the compiler is started. */
-tn_status tn__compiler_run(const tn__compiler *compiler, int folder, const char *source, const char *object,
-                           const char *log);
+
+/* Compilers that are started between begin and end are ended with this process, however that ends. `group`: of
+ * processes, 0: there could be none, and the compilers are in this process's own. */
+typedef struct tn__compiler_watch {
+    pid_t group;
+    int hold;
+} tn__compiler_watch;
+void tn__compiler_watch_begin(tn__compiler_watch *watch);
+void tn__compiler_watch_end(tn__compiler_watch *watch);
+
+/* A C file that is compiled to a shared object; `log` is a file for what the compiler says, which goes into the message
+ * of a TN_ERR_COMPILE. All are names in the open folder, in which the compiler is started. */
+typedef struct tn__compiling {
+    const tn__compiler *compiler;
+    const tn__compiler_watch *watch;
+    int folder;
+    const char *source, *object, *log;
+    pid_t child;
+    int level;
+} tn__compiling;
+tn_status tn__compiler_start(tn__compiling *compiling);
+/* Looks, or waits, whether one that was started is done, and how it went. */
+tn_status tn__compiler_look(tn__compiling *compiling, bool wait, bool *done);
 
 #endif

@@ -14,7 +14,8 @@
 #include "core/memory.h"
 
 struct tn__executable {
-    tn__cpu_module *module; /* NULL: no kernels */
+    tn__cpu_module **module; /* by the number of a step's code; NULL: no kernels */
+    int module_count;
     int step_count;
     tn__cpu_step step[];
 };
@@ -50,12 +51,15 @@ static void cpu_unload(tn__executable *executable)
         return;
     for (int i = 0; i < executable->step_count; i++)
         tn__free(executable->step[i].data);
-    if (executable->module)
-        tn__cpu_module_release(executable->module);
+    for (int i = 0; i < executable->module_count; i++)
+        if (executable->module[i])
+            tn__cpu_module_release(executable->module[i]);
+    tn__free(executable->module);
     tn__free(executable);
 }
 
-static tn_status load_module(const tn__program *program, tn__executable *executable)
+/* A text that is only to be compiled as a whole: all steps have code 0. */
+static tn_status load_whole(const tn__program *program, tn__executable *executable)
 {
     const char **kernel = tn__calloc(program->step_count, sizeof(*kernel));
     int count = 0;
@@ -64,9 +68,19 @@ static tn_status load_module(const tn__program *program, tn__executable *executa
     for (int i = 0; i < program->step_count; i++)
         if (program->step[i].kind == TN__STEP_KERNEL)
             kernel[count++] = program->step[i].kernel;
-    tn_status status = count ? tn__cpu_module_load(program->source, count, kernel, &executable->module) : TN_OK;
+    tn_status status = count ? tn__cpu_module_load(program->source, count, kernel, &executable->module[0]) : TN_OK;
     tn__free(kernel);
     return status;
+}
+
+static tn_status load_modules(const tn__program *program, tn__executable *executable)
+{
+    int kernels = program->text.kernel_count, count = kernels ? kernels : 1;
+    executable->module = tn__calloc((size_t)count, sizeof *executable->module);
+    if (executable->module == NULL)
+        return tn__fail_memory("load", sizeof *executable->module * (size_t)count);
+    executable->module_count = count;
+    return kernels ? tn__cpu_modules_load(program, executable->module) : load_whole(program, executable);
 }
 
 static tn_status cpu_load(tn__device *device, const tn__program *program, tn__executable **executable)
@@ -77,13 +91,13 @@ static tn_status cpu_load(tn__device *device, const tn__program *program, tn__ex
     if (loaded == NULL)
         return tn__fail_memory("load", bytes);
     loaded->step_count = program->step_count;
-    tn_status status = program->step_count ? load_module(program, loaded) : TN_OK;
+    tn_status status = program->step_count ? load_modules(program, loaded) : TN_OK;
     for (int i = 0; i < program->step_count && status == TN_OK; i++) {
         tn__cpu_step *step = &loaded->step[i];
         step->step = &program->step[i];
         step->program = program;
         status = step->step->kind == TN__STEP_OP ? tn__cpu_prepare_operation(step)
-                                                 : tn__cpu_prepare_kernel(step, loaded->module);
+                                                 : tn__cpu_prepare_kernel(step, loaded->module[step->step->code]);
     }
     if (status != TN_OK) {
         cpu_unload(loaded);

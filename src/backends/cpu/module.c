@@ -9,10 +9,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <tanso/device.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backends/cpu/compiler.h"
-#include "device/kernel_cache.h"
+#include "device/kernel_batches.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -92,46 +94,81 @@ tn__cpu_kernel tn__cpu_module_kernel(const tn__cpu_module *module, const char *n
     return kernel;
 }
 
-/* ---- compiling and opening ---- */
+/* ---- texts ---- */
 
 /* Names in the folder. */
 typedef struct names {
-    char source[TN__KERNEL_NAME], object[TN__KERNEL_NAME], log[TN__KERNEL_NAME], final[TN__KERNEL_NAME];
+    char source[TN__KERNEL_NAME], object[TN__KERNEL_NAME], log[TN__KERNEL_NAME];
 } names;
 
-static void name_files(names *n, const char *name)
+/* A text on its way through the compiler. */
+typedef struct job {
+    names n;
+    tn__compiling run;
+    double began;
+    size_t bytes;
+    bool running, compiled;
+    tn_status status;
+} job;
+
+/* What kernels are called for. */
+typedef struct call {
+    tn__compiler compiler;
+    tn__compiler_watch watch;
+    tn__kernel_folder folder;
+    tn__kernel_progress progress;
+    tn__kernel_file *file; /* those of the folder whose seals have been looked at; NULL: it is one kernel's alone */
+    int file_count;
+} call;
+
+static void final_name(char final[TN__KERNEL_NAME], const char *key)
+{
+    snprintf(final, TN__KERNEL_NAME, "%.60s.so", key);
+}
+
+static void start(call *c, job *j, const char *name, const char *text)
 {
     char unique[TN__KERNEL_NAME];
     tn__kernel_unique(unique, name);
-    snprintf(n->final, TN__KERNEL_NAME, "%.60s.so", name);
-    snprintf(n->source, TN__KERNEL_NAME, "%.60s.c", unique);
-    snprintf(n->object, TN__KERNEL_NAME, "%.60s.tmp", unique);
-    snprintf(n->log, TN__KERNEL_NAME, "%.60s.log", unique);
+    snprintf(j->n.source, TN__KERNEL_NAME, "%.60s.c", unique);
+    snprintf(j->n.object, TN__KERNEL_NAME, "%.60s.tmp", unique);
+    snprintf(j->n.log, TN__KERNEL_NAME, "%.60s.log", unique);
+    j->began = tn__seconds();
+    j->bytes = strlen(text);
+    j->run = (tn__compiling){.compiler = &c->compiler, .watch = &c->watch, .folder = c->folder.file,
+                             .source = j->n.source, .object = j->n.object, .log = j->n.log};
+    j->status = tn__kernel_put(&c->folder, j->n.source, text, j->bytes);
+    if (j->status == TN_OK)
+        j->status = tn__compiler_start(&j->run);
+    j->running = j->status == TN_OK;
 }
 
-/* Leaves the compiled text at n->final. */
-static tn_status compile(const tn__compiler *compiler, const tn__kernel_folder *folder, const char *source,
-                         const names *n)
+/* Looks how it is going; leaves a sealed object. */
+static void look(call *c, job *j, bool wait)
 {
-    double start = tn__seconds();
-    tn_status status = tn__kernel_put(folder, n->source, source, strlen(source));
-    if (status != TN_OK)
-        return status;
-    status = tn__compiler_run(compiler, folder->file, n->source, n->object, n->log);
-    if (status == TN_OK)
-        status = tn__kernel_seal(folder, n->object);
-    if (status == TN_OK)
-        status = tn__kernel_rename(folder, n->object, n->final);
-    unlinkat(folder->file, n->source, 0);
-    unlinkat(folder->file, n->log, 0);
-    unlinkat(folder->file, n->object, 0);
-    if (status == TN_OK) {
-        atomic_fetch_add(&tn__kernels_compiled, 1);
-        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s/%s", strlen(source),
-                1e3 * (tn__seconds() - start), folder->path, n->final);
-    }
-    return status;
+    bool done;
+    j->status = tn__compiler_look(&j->run, wait, &done);
+    if (!done)
+        return;
+    j->running = false;
+    if (j->status == TN_OK)
+        j->status = tn__kernel_seal(&c->folder, j->n.object);
+    j->compiled = j->status == TN_OK;
+    if (j->compiled)
+        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", j->bytes,
+                1e3 * (tn__seconds() - j->began), c->folder.path);
 }
+
+static void clean_up(call *c, job *j)
+{
+    while (j->running)
+        look(c, j, true);
+    unlinkat(c->folder.file, j->n.source, 0);
+    unlinkat(c->folder.file, j->n.log, 0);
+    unlinkat(c->folder.file, j->n.object, 0);
+}
+
+/* ---- opening ---- */
 
 /* Opens a file that has every kernel; NULL with *why if it is not so. */
 static void *open_object(const tn__kernel_folder *folder, const char *name, int count, const char *const *kernel,
@@ -154,68 +191,260 @@ static void *open_object(const tn__kernel_folder *folder, const char *name, int 
     return handle;
 }
 
-/* From the folder, compiled if it is not there. */
-static tn_status obtain(const tn__compiler *compiler, tn__kernel_folder *folder, const char *name, const char *source,
-                        int count, const char *const *kernel, void **handle)
+/* From the folder, if it is there and good. */
+static void *find_object(call *c, const char *key, int count, const char *const *kernel)
 {
-    names n;
+    char final[TN__KERNEL_NAME];
     const char *why = "";
-    name_files(&n, name);
-    if (tn__kernel_intact(folder, n.final)) {
-        *handle = open_object(folder, n.final, count, kernel, &why);
-        if (*handle) {
-            atomic_fetch_add(&tn__kernels_found, 1);
-            tn__log(TN__LOG_DEBUG, "kernels", "found %s/%s", folder->path, n.final);
-            return TN_OK;
-        }
-        tn__log(TN__LOG_WARN, "kernels", "%s/%s cannot be loaded (%s): compiling it again", folder->path, n.final,
-                why);
-        unlinkat(folder->file, n.final, 0);
+    final_name(final, key);
+    int before = c->file_count;
+    tn__kernel_file only, *file = c->file ? tn__kernel_file_of(&c->folder, final, c->file, &c->file_count) : &only;
+    if (file && (file == &only || c->file_count > before))
+        file->good = tn__kernel_intact(&c->folder, final);
+    if (!file || !file->good)
+        return NULL;
+    void *handle = open_object(&c->folder, final, count, kernel, &why);
+    if (handle) {
+        atomic_fetch_add(&tn__kernels_found, 1);
+        tn__log(TN__LOG_DEBUG, "kernels", "found %s/%s", c->folder.path, final);
+        return handle;
     }
-    tn_status status = tn__kernel_folder_with_room(folder);
-    if (status == TN_OK)
-        status = compile(compiler, folder, source, &n);
+    tn__log(TN__LOG_WARN, "kernels", "%s/%s cannot be loaded (%s): compiling it again", c->folder.path, final, why);
+    unlinkat(c->folder.file, final, 0);
+    return NULL;
+}
+
+/* A compiled job's object under the name that it is to be found by, and opened. */
+static tn_status take_object(call *c, const job *j, const char *key, int count, const char *const *kernel,
+                             void **handle)
+{
+    char final[TN__KERNEL_NAME];
+    const char *why = "";
+    final_name(final, key);
+    tn_status status = tn__kernel_link(&c->folder, j->n.object, final);
     if (status != TN_OK)
         return status;
-    *handle = open_object(folder, n.final, count, kernel, &why);
-    if (folder->temporary || *handle == NULL)
-        unlinkat(folder->file, n.final, 0);
-    return *handle ? TN_OK : tn__fail(TN_ERR_COMPILE, "kernels", "compiled code cannot be loaded: %s", why);
+    *handle = open_object(&c->folder, final, count, kernel, &why);
+    if (c->folder.temporary || *handle == NULL)
+        unlinkat(c->folder.file, final, 0);
+    if (*handle == NULL)
+        return tn__fail(TN_ERR_COMPILE, "kernels", "compiled code cannot be loaded: %s", why);
+    atomic_fetch_add(&tn__kernels_compiled, 1);
+    return TN_OK;
+}
+
+static tn_status begin(call *c, tn__text *identity)
+{
+    *c = (call){.folder.file = -1};
+    tn_status status = tn__compiler_find(&c->compiler);
+    if (status != TN_OK)
+        return status;
+    tn__text_add(identity, "tanso kernels 2\n");
+    tn__compiler_identity(&c->compiler, identity);
+    tn__text_add(identity, "\n");
+    return TN_OK;
+}
+
+static tn__cpu_module *loaded_already(const char *key)
+{
+    pthread_mutex_lock(&lock);
+    tn__cpu_module *module = find_and_retain(key);
+    pthread_mutex_unlock(&lock);
+    if (module)
+        atomic_fetch_add(&tn__kernels_found, 1);
+    return module;
+}
+
+/* ---- a text as a whole ---- */
+
+static tn_status make_whole(call *c, const char *key, const char *source, int count, const char *const *kernel,
+                            void **handle)
+{
+    job j = {0};
+    tn_status status = tn__kernel_folder_with_room(&c->folder);
+    if (status != TN_OK)
+        return status;
+    tn__compiler_watch_begin(&c->watch);
+    start(c, &j, key, source);
+    while (j.running)
+        look(c, &j, true);
+    tn__compiler_watch_end(&c->watch);
+    status = j.compiled ? take_object(c, &j, key, count, kernel, handle) : j.status;
+    clean_up(c, &j);
+    return status;
 }
 
 tn_status tn__cpu_module_load(const char *source, int count, const char *const *kernel, tn__cpu_module **module)
 {
-    tn__compiler compiler;
-    tn_status status = tn__compiler_find(&compiler);
+    call c;
+    char key[TN__KEY];
+    tn__text text = {0};
+    tn_status status = begin(&c, &text);
+    tn__text_add(&text, source);
+    if (!text.failed)
+        tn__hash_name(text.data, text.length, key);
+    else if (status == TN_OK)
+        status = tn__fail_memory("kernels", text.length);
+    tn__free(text.data);
+    if (status != TN_OK || (*module = loaded_already(key)))
+        return status;
+    status = tn__kernel_folder_open(&c.folder);
     if (status != TN_OK)
         return status;
-    char name[33];
-    tn__text key = {0};
-    tn__text_add(&key, "tanso kernels 1\n");
-    tn__compiler_identity(&compiler, &key);
-    tn__text_add(&key, "\n");
-    tn__text_add(&key, source);
-    if (!key.failed)
-        tn__hash_name(key.data, key.length, name);
-    size_t length = key.length;
-    bool failed = key.failed;
-    tn__free(tn__text_take(&key));
-    if (failed)
-        return tn__fail_memory("kernels", length);
+    void *handle = find_object(&c, key, count, kernel);
+    if (!handle)
+        status = make_whole(&c, key, source, count, kernel, &handle);
+    tn__kernel_folder_close(&c.folder);
+    return status == TN_OK ? enter(key, handle, module) : status;
+}
 
-    pthread_mutex_lock(&lock);
-    *module = find_and_retain(name);
-    pthread_mutex_unlock(&lock);
-    if (*module) {
-        atomic_fetch_add(&tn__kernels_found, 1);
-        return TN_OK;
+/* ---- kernels one by one ---- */
+
+enum { LEAST = 16 << 10, MOST = 96 << 10 }; /* bytes of a batch: a compiler's start is as much as a kernel of 6 kB */
+
+typedef struct kernels {
+    call c;
+    const tn__program *program;
+    tn__cpu_module **module;
+    char (*key)[TN__KEY];
+    bool *missing;
+    tn__kernel_batches batches;
+    job *job;
+} kernels;
+
+/* What is loaded already, or in the folder; how many are missing. */
+static tn_status find_kernels(kernels *k, int *missing)
+{
+    const tn__program_text *text = &k->program->text;
+    tn_status status = TN_OK;
+    *missing = 0;
+    for (int i = 0; i < text->kernel_count && status == TN_OK; i++) {
+        k->module[i] = loaded_already(k->key[i]);
+        k->missing[i] = k->module[i] == NULL;
+        if (k->missing[i] && k->c.folder.file < 0)
+            status = tn__kernel_folder_open(&k->c.folder);
+        void *handle = k->missing[i] && status == TN_OK
+                           ? find_object(&k->c, k->key[i], 1, (const char *const *)&text->kernel[i].name)
+                           : NULL;
+        if (handle)
+            status = enter(k->key[i], handle, &k->module[i]);
+        k->missing[i] = k->module[i] == NULL;
+        *missing += k->missing[i];
     }
-    tn__kernel_folder folder;
-    status = tn__kernel_folder_open(&folder);
+    return status;
+}
+
+static int kernels_of(const kernels *k, int batch) { return k->batches.first[batch + 1] - k->batches.first[batch]; }
+
+static void start_batch(kernels *k, int batch)
+{
+    const int *first = &k->batches.kernel[k->batches.first[batch]];
+    char *text = tn__program_text_of(k->program, kernels_of(k, batch), first);
+    if (text)
+        start(&k->c, &k->job[batch], k->key[*first], text);
+    else
+        k->job[batch].status = tn__fail_memory("kernels", 0);
+    tn__free(text);
+}
+
+/* Waits a little, or as long as it takes where there is one job; which of them are done by then. */
+static void look_at_all(kernels *k, int started)
+{
+    enum { PAUSE = 1000000 }; /* ns */
+    int running = 0;
+    for (int b = 0; b < started; b++)
+        if (k->job[b].running) {
+            look(&k->c, &k->job[b], false);
+            running += k->job[b].running;
+            k->c.progress.done += k->job[b].running ? 0 : kernels_of(k, b);
+        }
+    tn__kernel_progress_tell(&k->c.progress, "the CPU");
+    if (running)
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL);
+}
+
+/* Compiles all batches, as many at a time as there are threads; one that fails lets no other one start. */
+static void compile_batches(kernels *k)
+{
+    int started = 0, running = 0, workers = tn_threads();
+    bool failed = false;
+    tn__compiler_watch_begin(&k->c.watch);
+    do {
+        for (; !failed && started < k->batches.count && running < workers; started++, running++) {
+            start_batch(k, started);
+            failed = k->job[started].status != TN_OK;
+        }
+        look_at_all(k, started);
+        running = 0;
+        for (int b = 0; b < started; b++) {
+            running += k->job[b].running;
+            failed = failed || k->job[b].status != TN_OK;
+        }
+    } while (running || (!failed && started < k->batches.count));
+    tn__compiler_watch_end(&k->c.watch);
+    tn__kernel_progress_end(&k->c.progress);
+}
+
+static tn_status take_batch(kernels *k, int batch)
+{
+    tn_status status = k->job[batch].status;
+    for (int i = k->batches.first[batch]; i < k->batches.first[batch + 1] && status == TN_OK; i++) {
+        int kernel = k->batches.kernel[i];
+        void *handle = NULL;
+        status = take_object(&k->c, &k->job[batch], k->key[kernel], 1,
+                             (const char *const *)&k->program->text.kernel[kernel].name, &handle);
+        if (status == TN_OK)
+            status = enter(k->key[kernel], handle, &k->module[kernel]);
+    }
+    return status;
+}
+
+static tn_status make_kernels(kernels *k, int missing)
+{
+    tn_status status = tn__kernel_folder_with_room(&k->c.folder);
+    if (status == TN_OK)
+        status = tn__kernel_batches_make(k->program, k->missing, tn_threads(), LEAST, MOST, &k->batches);
     if (status != TN_OK)
         return status;
-    void *handle = NULL;
-    status = obtain(&compiler, &folder, name, source, count, kernel, &handle);
-    tn__kernel_folder_close(&folder);
-    return status == TN_OK ? enter(name, handle, module) : status;
+    k->job = tn__calloc((size_t)k->batches.count, sizeof *k->job);
+    k->c.progress = (tn__kernel_progress){.began = tn__seconds(), .all = missing};
+    if (k->job)
+        compile_batches(k);
+    else
+        status = tn__fail_memory("kernels", sizeof *k->job * (size_t)k->batches.count);
+    for (int b = 0; b < k->batches.count && k->job; b++) {
+        if (status == TN_OK)
+            status = k->job[b].compiled || k->job[b].status != TN_OK ? take_batch(k, b) : TN_OK;
+        if (k->job[b].bytes)
+            clean_up(&k->c, &k->job[b]);
+    }
+    return status;
+}
+
+tn_status tn__cpu_modules_load(const tn__program *program, tn__cpu_module **module)
+{
+    kernels k = {.program = program, .module = module};
+    size_t count = (size_t)program->text.kernel_count + 1;
+    tn__text identity = {0};
+    int missing = 0;
+    k.key = tn__alloc(count * sizeof *k.key);
+    k.missing = tn__calloc(count, sizeof *k.missing);
+    tn_status status = begin(&k.c, &identity);
+    k.c.file = tn__alloc(count * sizeof *k.c.file);
+    if (status == TN_OK && (!k.key || !k.missing || !k.c.file || identity.failed))
+        status = tn__fail_memory("kernels", count * sizeof *k.key);
+    if (status == TN_OK)
+        status = tn__kernel_keys(program, identity.data, k.key);
+    if (status == TN_OK)
+        status = find_kernels(&k, &missing);
+    if (status == TN_OK && missing)
+        status = make_kernels(&k, missing);
+    tn__kernel_folder_close(&k.c.folder);
+    tn__kernel_batches_free(&k.batches);
+    tn__free(k.job);
+    tn__free(k.c.file);
+    tn__free(identity.data);
+    tn__free(k.key);
+    tn__free(k.missing);
+    return status;
 }

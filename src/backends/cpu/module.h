@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels as loaded code: a program's source text compiled by the system's C compiler, cached on disk and in memory. */
+/* Kernels as loaded code: source text compiled by the system's C compiler, cached on disk and in memory. */
 #ifndef TN_BACKENDS_CPU_MODULE_H
 #define TN_BACKENDS_CPU_MODULE_H
 
-#include <tanso/base.h>
+#include "device/program.h"
 
 typedef struct tn__cpu_module tn__cpu_module;
 /* The entry point that device/program.h describes. */
@@ -13,6 +13,9 @@ typedef void (*tn__cpu_kernel)(void *const *p, const int64_t *n, const uint64_t 
 /* The module of a source text, compiled if need be; released by tn__cpu_module_release. Every name in `kernel` must be
  * an entry point of it. TN_ERR_COMPILE without a compiler, or with the compiler's first lines. */
 tn_status tn__cpu_module_load(const char *source, int count, const char *const *kernel, tn__cpu_module **module);
+/* A module for each kernel of a program whose text tells them apart; those that are nowhere to be found are compiled
+ * side by side. `module` has room for them all, and keeps those that were found even if others fail. */
+tn_status tn__cpu_modules_load(const tn__program *program, tn__cpu_module **module);
 tn__cpu_kernel tn__cpu_module_kernel(const tn__cpu_module *module, const char *name);
 void tn__cpu_module_release(tn__cpu_module *module);
 

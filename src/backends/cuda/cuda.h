@@ -64,7 +64,7 @@ typedef struct tn__cuda_work {
     const tn__cuda_step *step;
     int step_count, at;         /* at: the step that was started last, where each is a launch */
     uint32_t plan;              /* number of the executable */
-    const tn__cuda_module *module; /* NULL: no kernels */
+    const tn__cuda_module *module; /* NULL: no kernels, or of several modules */
     _Atomic uint64_t started[TN__LANES]; /* when last, as the device counts starts; 0: never */
 } tn__cuda_work;
 
@@ -243,6 +243,9 @@ tn__executable *tn__cuda_executable_of(const tn__cuda_device *device, uint32_t n
 
 /* A text's kernels, compiled if no cache has them, loaded once a device. */
 tn_status tn__cuda_module_load(tn__cuda_device *device, const char *source, tn__cuda_module **module);
+/* A module for each kernel of a program whose text tells them apart; those that no cache has are compiled side by side.
+ * `module` has room for them all, and keeps those that were found even if others fail. */
+tn_status tn__cuda_modules_load(tn__cuda_device *device, const tn__program *program, tn__cuda_module **module);
 void tn__cuda_module_release(tn__cuda_device *device, tn__cuda_module *module);
 /* 32 hexadecimal digits, as its file is called. */
 const char *tn__cuda_module_name(const tn__cuda_module *module);

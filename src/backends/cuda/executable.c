@@ -18,7 +18,8 @@ struct tn__executable {
     tn__executable *next;      /* of the device's */
     uint32_t number;
     const tn__program *program;
-    tn__cuda_module *module;   /* NULL: no kernels */
+    tn__cuda_module **module;  /* by the number of a step's code; NULL: no kernels */
+    int module_count;
     CUdeviceptr factors;       /* 0: no products */
     void *workspace;           /* that its steps share, one after another; NULL: none wants any */
     size_t workspace_bytes;
@@ -81,7 +82,8 @@ bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)
 static tn_status prepare_step(tn__executable *executable, tn__cuda_step *step)
 {
     if (step->step->kind == TN__STEP_KERNEL)
-        return tn__cuda_prepare_kernel(step, executable->device, executable->module);
+        return tn__cuda_prepare_kernel(step, executable->device,
+                                       executable->module ? executable->module[step->step->code] : NULL);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].op == step->step->op)
             return operations[i].prepare(step, executable->device);
@@ -119,12 +121,25 @@ static bool keeps_memory(const tn__step *step)
     return step->kind == TN__STEP_OP;
 }
 
+static tn_status load_modules(tn__executable *executable)
+{
+    const tn__program *program = executable->program;
+    int count = program->text.kernel_count ? program->text.kernel_count : 1;
+    executable->module = tn__calloc((size_t)count, sizeof *executable->module);
+    if (!executable->module)
+        return tn__fail_memory("load", sizeof *executable->module * (size_t)count);
+    executable->module_count = count;
+    return program->text.kernel_count
+               ? tn__cuda_modules_load(executable->device, program, executable->module)
+               : tn__cuda_module_load(executable->device, program->source, &executable->module[0]);
+}
+
 static tn_status load_steps(tn__executable *executable)
 {
     const tn__program *program = executable->program;
     tn_status status = TN_OK;
     if (program->source && *program->source)
-        status = tn__cuda_module_load(executable->device, program->source, &executable->module);
+        status = load_modules(executable);
     for (int i = 0; i < program->step_count && status == TN_OK; i++) {
         tn__cuda_step *step = &executable->step[i];
         step->step = &program->step[i];
@@ -212,7 +227,7 @@ tn_status tn__cuda_load(tn__device *owner, const tn__program *program, tn__execu
     enlist(loaded);
     loaded->work.step = loaded->step;
     loaded->work.step_count = loaded->step_count;
-    loaded->work.module = loaded->module;
+    loaded->work.module = loaded->module_count == 1 ? loaded->module[0] : NULL;
     tn__cuda_work_add(device, &loaded->work);
     *executable = loaded;
     return TN_OK;
@@ -246,7 +261,9 @@ void tn__cuda_unload(tn__executable *executable)
         tn__free(step->data);
         tn__cuda_module_release(device, step->module);
     }
-    tn__cuda_module_release(device, executable->module);
+    for (int i = 0; i < executable->module_count; i++)
+        tn__cuda_module_release(device, executable->module[i]);
+    tn__free(executable->module);
     if (executable->workspace)
         tn__device_release(device->owner, executable->workspace, executable->workspace_bytes);
     if (executable->factors)

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows about the pause before a network's first steps: the time of the first three, with no kernel in the cache, and in
+ * a second process, which finds them there. Each is measured in a process of its own, with a cache of its own.
+ */
+#include <ftw.h>
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "measure.h"
+
+enum { MOST_LAYERS = 3 + 8 * 64 };
+
+typedef struct net {
+    tn_layer *layer[MOST_LAYERS];
+    int count;
+    tn_layer *all; /* owns them */
+    tn_array *x, *t;
+    tn_array *(*loss)(const struct net *n);
+    int64_t layers, batch, time, width, heads, classes;
+} net;
+
+typedef struct first_row {
+    const char *row, *work;
+    void (*make)(net *n);
+    net with;
+} first_row;
+
+static tn_array *given(tn_array *x)
+{
+    (void)!tn_eval(x); /* a failure is latched, and the row says so */
+    return tn_own(x);
+}
+
+/* ---- a GPT: a table of tokens, blocks normalized first, scores of all tokens ---- */
+
+enum { NORM1, QUERY, KEY, VALUE, OUT, NORM2, UP, DOWN, IN_BLOCK };
+
+static void make_gpt(net *n)
+{
+    n->layer[n->count++] = tn_embedding(n->classes, n->width);
+    for (int64_t k = 0; k < n->layers; k++)
+        for (int i = NORM1; i < IN_BLOCK; i++)
+            n->layer[n->count++] = i == NORM1 || i == NORM2 ? tn_layer_norm(n->width, 1e-5)
+                                                            : tn_linear(i == UP ? 4 * n->width : n->width);
+    n->layer[n->count++] = tn_layer_norm(n->width, 1e-5);
+    n->layer[n->count++] = tn_linear(n->classes, .no_bias = true);
+    n->x = given(tn_random_integers(0, n->classes, TN_SHAPE(n->batch, n->time)));
+    n->t = given(tn_random_integers(0, n->classes, TN_SHAPE(n->batch * n->time)));
+}
+
+static tn_array *heads_of(const net *n, tn_array *x)
+{
+    return tn_swapaxes(tn_reshape(x, TN_SHAPE(n->batch, n->time, n->heads, n->width / n->heads)), 1, 2);
+}
+
+static tn_array *gpt_block(const net *n, tn_layer *const *l, tn_array *x)
+{
+    tn_array *h = tn_forward(l[NORM1], x);
+    tn_array *q = heads_of(n, tn_forward(l[QUERY], h)), *k = heads_of(n, tn_forward(l[KEY], h)),
+             *v = heads_of(n, tn_forward(l[VALUE], h));
+    tn_array *mixed = tn_scaled_dot_product_attention(q, k, v, .causal = true);
+    mixed = tn_reshape(tn_swapaxes(mixed, 1, 2), TN_SHAPE(n->batch, n->time, n->width));
+    tn_array *y = tn_add(x, tn_forward(l[OUT], mixed));
+    return tn_add(y, tn_forward(l[DOWN], tn_gelu(tn_forward(l[UP], tn_forward(l[NORM2], y)))));
+}
+
+static tn_array *gpt(const net *n)
+{
+    tn_array *x = tn_forward(n->layer[0], n->x);
+    for (int64_t k = 0; k < n->layers; k++)
+        x = gpt_block(n, n->layer + 1 + k * IN_BLOCK, x);
+    x = tn_forward(n->layer[n->count - 1], tn_forward(n->layer[n->count - 2], x));
+    return tn_softmax_cross_entropy(tn_reshape(x, TN_SHAPE(n->batch * n->time, n->classes)), n->t);
+}
+
+/* ---- equal layers ---- */
+
+static void make_stack(net *n)
+{
+    for (int64_t k = 0; k < n->layers; k++) {
+        n->layer[n->count++] = tn_linear(n->width);
+        n->layer[n->count++] = tn_relu_layer();
+    }
+    n->layer[n->count++] = tn_linear(n->classes);
+    n->x = given(tn_random_normal(TN_SHAPE(n->batch, n->width)));
+    n->t = given(tn_random_integers(0, n->classes, TN_SHAPE(n->batch)));
+}
+
+static tn_array *chained(const net *n)
+{
+    tn_array *x = n->x;
+    for (int i = 0; i < n->count; i++)
+        x = tn_forward(n->layer[i], x);
+    return x;
+}
+
+static tn_array *stack(const net *n) { return tn_softmax_cross_entropy(chained(n), n->t); }
+
+/* ---- an LSTM, layer upon layer ---- */
+
+static void make_lstm(net *n)
+{
+    n->layer[n->count++] = tn_embedding(n->classes, n->width);
+    n->layer[n->count++] = tn_lstm(n->width, .layers = (int)n->layers);
+    n->layer[n->count++] = tn_linear(n->classes);
+    n->x = given(tn_random_integers(0, n->classes, TN_SHAPE(n->time, n->batch)));
+    n->t = given(tn_random_integers(0, n->classes, TN_SHAPE(n->time * n->batch)));
+}
+
+static tn_array *lstm(const net *n)
+{
+    return tn_softmax_cross_entropy(tn_reshape(chained(n), TN_SHAPE(n->time * n->batch, n->classes)),
+                                    n->t);
+}
+
+/* ---- the rows ---- */
+
+static const first_row rows[] = {
+    {"first-gpt", "a GPT of 2 blocks, 4 x 64 x 128, 4 heads, 256 tokens, Adam", make_gpt,
+     {.loss = gpt, .layers = 2, .batch = 4, .time = 64, .width = 128, .heads = 4, .classes = 256}},
+    {"first-gpt-12", "a GPT of 12 blocks, 4 x 64 x 128, 4 heads, 256 tokens, Adam", make_gpt,
+     {.loss = gpt, .layers = 12, .batch = 4, .time = 64, .width = 128, .heads = 4, .classes = 256}},
+    {"first-stack-2", "2 equal layers of 256, batch 64, Adam", make_stack,
+     {.loss = stack, .layers = 2, .batch = 64, .width = 256, .classes = 10}},
+    {"first-stack-12", "12 equal layers of 256, batch 64, Adam", make_stack,
+     {.loss = stack, .layers = 12, .batch = 64, .width = 256, .classes = 10}},
+    {"first-lstm-5", "an LSTM of 2 x 128, 5 steps, batch 20, 1000 words, Adam", make_lstm,
+     {.loss = lstm, .layers = 2, .batch = 20, .time = 5, .width = 128, .classes = 1000}},
+    {"first-lstm-35", "an LSTM of 2 x 128, 35 steps, batch 20, 1000 words, Adam", make_lstm,
+     {.loss = lstm, .layers = 2, .batch = 20, .time = 35, .width = 128, .classes = 1000}},
+};
+
+static void row_run(const bench *b, const first_row *row, bool cached)
+{
+    enum { STEPS = 3 };
+    char name[64], note[96];
+    snprintf(name, sizeof name, "%s%s", row->row, cached ? "-cached" : "");
+    net n = row->with;
+    tn_seed(1);
+    double began = now();
+    TN_SCOPE row->make(&n);
+    n.all = tn_sequential_of(n.count, n.layer);
+    tn_layer_to(n.all, b->device);
+    tn_optimizer *optimizer = tn_adam(n.all, .lr = 0.0001);
+    for (int i = 0; i < STEPS && tn_ok(); i++)
+        TN_SCOPE
+        {
+            tn_array *loss = n.loss(&n);
+            if (tn_backward(loss) == TN_OK && tn_step(optimizer) == TN_OK)
+                settle(n.x);
+        }
+    double seconds = now() - began;
+    snprintf(note, sizeof note, "%d steps, %llu kernels compiled", STEPS,
+             (unsigned long long)tn_engine_stats().compilations);
+    report(b, (row_facts){.row = name, .work = row->work, .note = note},
+           (timing){.best = seconds, .median = seconds, .repetitions = 1});
+    tn_optimizer_free(optimizer);
+    tn_layer_free(n.all);
+    tn_free(n.x);
+    tn_free(n.t);
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
+{
+    (void)info, (void)type, (void)ftw;
+    return remove(path);
+}
+
+/* In a process of its own: the library, and a GPU, are first used there. */
+static void row_apart(int argc, char **argv, const first_row *row, bool cached)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        bench b = bench_flags(argc, argv);
+        row_run(&b, row, cached);
+        exit(0);
+    }
+    if (child > 0)
+        waitpid(child, NULL, 0);
+}
+
+int main(int argc, char **argv)
+{
+    bench chosen = {0};
+    for (int i = 1; i < argc; i++) { /* bench_flags would use the device here */
+        chosen.list |= !strcmp(argv[i], "--list");
+        if (!strcmp(argv[i], "--only") && i + 1 < argc)
+            chosen.only = argv[i + 1];
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char folder[] = "/tmp/bench-first-XXXXXX";
+        if (!wanted(&chosen, rows[i].row))
+            continue;
+        if (mkdtemp(folder) == NULL || setenv("TANSO_CACHE_DIR", folder, 1) != 0)
+            return 1;
+        for (int cached = 0; cached < 2; cached++)
+            row_apart(argc, argv, &rows[i], cached);
+        nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    return 0;
+}
