@@ -59,8 +59,8 @@ typedef struct tn_engine_counters {
     uint64_t evaluations;  /* plans run */
     uint64_t plan_hits;    /* found in the plan cache */
     uint64_t plan_misses;  /* compiled */
-    uint64_t compilations; /* kernel texts that went to the compiler */
-    uint64_t kernel_hits;  /* kernel texts found in the cache on disk */
+    uint64_t compilations; /* kernels that went to the compiler */
+    uint64_t kernel_hits;  /* kernels found loaded already or in the cache on disk */
     uint64_t kernels;      /* kernels and library calls run */
 } tn_engine_counters;
 TN_API tn_engine_counters tn_engine_stats(void);

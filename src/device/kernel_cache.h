@@ -16,7 +16,7 @@
 #include "core/plugin.h"
 
 TN__PLUGIN_BEGIN
-/* Texts of kernels, of all backends, since the process began: that went to a compiler, and that were found in the
+/* Kernels, of all backends, since the process began: that went to a compiler, and that were found in the
  * folder or loaded already. */
 extern _Atomic uint64_t tn__kernels_compiled, tn__kernels_found;
 

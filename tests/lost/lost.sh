@@ -32,14 +32,14 @@ for after in 1 3 40; do
     run "$after" 1 "$tanso" train digits --epochs 1 --device cuda:0 --out "$folder/out"
     says "cuda:0 is lost after .*; the work under way was plan 1: const.*, TANSO_CUDA_BLOCKING=1 tells" 1
 done
-says "plan [0-9]* (cubin [0-9a-f]*): k0 random_uniform .*, and [0-9]* more steps (started last)" 1
+says "plan [0-9]*: k_[0-9a-f]* random_uniform .*, and [0-9]* more steps (started last)" 1
 run 0 0 "$tanso" train digits --epochs 1 --device cuda:0 --out "$folder/out"
 says "is lost" 0
 
 run 1 1 "$program" asks
 says "cuda:0 is lost after .*; the work under way was kernel stomp, TANSO_CUDA_BLOCKING=1 tells" 1
 run 2 1 "$program" asks
-says "cuda:0 is lost after .*; the work under way was kernel stomp; plan 1 (cubin [0-9a-f]*): k0 exp" 1
+says "cuda:0 is lost after .*; the work under way was kernel stomp; plan 1 (cubin [0-9a-f]*): k_[0-9a-f]* exp" 1
 run 1 0 "$program"
 says "^tanso: error: cuda: cuda:0 is lost after .* was kernel stomp, .*; no call has waited for it" 1
 run 0 0 "$program"

@@ -108,7 +108,7 @@ const char *tn__cuda_step_name(const tn__step *s)
     return s->op >= 0 && s->op < TN__CUDA_OP_COUNT ? operation_names[s->op] : "an operation";
 }
 
-/* "k1 matmul add", "sort". */
+/* "k_0123456789abcdef matmul add", "sort". */
 static void put_step(text *t, const tn__step *s)
 {
     if (s->kernel && s->label)
@@ -116,7 +116,8 @@ static void put_step(text *t, const tn__step *s)
     put(t, "%s", tn__cuda_step_name(s));
 }
 
-/* "plan 3 (cubin 0a1b2c3d)": by its number and the file of its kernels, if it has some. */
+/* "plan 3 (cubin 0a1b2c3d)": by its number and the file of its kernels, if it is one; several have the kernels' own
+ * names. */
 static void put_plan(text *t, const tn__cuda_work *work)
 {
     bool kernels = false;
@@ -127,7 +128,7 @@ static void put_plan(text *t, const tn__cuda_work *work)
         put(t, " (cubin %.8s)", tn__cuda_module_name(work->module));
 }
 
-/* "k0 add, k1 matmul, and 3 more steps": what there is room for, the first one in any case. */
+/* "k_... add, k_... matmul, and 3 more steps": what there is room for, the first one in any case. */
 static void put_steps(text *t, const tn__cuda_work *work, size_t room)
 {
     size_t taken = 0;

@@ -44,11 +44,14 @@ void tn__cuda_tell_of_pause(const tn__cuda_device *device, const tn__kernel_fold
             folder->temporary ? "" : folder->path);
 }
 
-void tn__cuda_file_name(char file[TN__CUDA_FILE], const char *key) { snprintf(file, TN__CUDA_FILE, "%.32s.cubin", key); }
+void tn__cuda_file_name(char file[TN__CUDA_FILE], const char *key)
+{
+    snprintf(file, TN__CUDA_FILE, "%.32s.cubin", key);
+}
 
 /* Code is kept under its kernels' names. */
-void tn__cuda_keep(const tn__kernel_folder *folder, int count, char (*key)[TN__KEY], const int *kernel, const char *code,
-                 size_t length)
+void tn__cuda_keep(const tn__kernel_folder *folder, int count, char (*key)[TN__KEY], const int *kernel,
+                   const char *code, size_t length)
 {
     char unique[TN__KERNEL_NAME], file[TN__CUDA_FILE];
     bool clean = !tn__latched(), kept = !folder->temporary;
@@ -103,7 +106,8 @@ tn__cuda_module *tn__cuda_module_take(tn__cuda_device *device, const char *name)
 }
 
 /* A new module of loaded code, which others may be of, too. */
-tn_status tn__cuda_module_add(tn__cuda_device *device, const char *name, tn__cuda_image *loaded, tn__cuda_module **module)
+tn_status tn__cuda_module_add(tn__cuda_device *device, const char *name, tn__cuda_image *loaded,
+                              tn__cuda_module **module)
 {
     tn__cuda_module *fresh = tn__calloc(1, sizeof *fresh);
     if (!fresh)

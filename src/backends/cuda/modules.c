@@ -46,7 +46,8 @@ static void make_batch(kernels *k, int batch)
         tn__program_text_of(k->program, kernels_of(k, batch), &k->batches.kernel[k->batches.first[batch]]);
     m->began = tn__seconds();
     m->bytes = text ? strlen(text) : 0;
-    tn_status status = text ? tn__cuda_compile(k->device->libraries, k->device->architecture, text, &m->code, &m->length)
+    const tn__cuda_device *device = k->device;
+    tn_status status = text ? tn__cuda_compile(device->libraries, device->architecture, text, &m->code, &m->length)
                             : tn__fail_memory("kernels", 0);
     tn__free(text);
     if (status == TN_OK)
