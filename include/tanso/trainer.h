@@ -180,6 +180,8 @@ typedef struct tn_named_optimizer {
 #ifndef __cplusplus
 #define TN_LOADERS(...) ((const tn_named_loader[]){__VA_ARGS__, {NULL, NULL}})
 #define TN_OPTIMIZERS(...) ((const tn_named_optimizer[]){__VA_ARGS__, {NULL, NULL}})
+/* .devices = TN_DEVICES(tn_cuda(0), tn_cuda(1)), ended by the zero device. */
+#define TN_DEVICES(...) ((const tn_device[]){__VA_ARGS__, {TN_DEVICE_DEFAULT, 0}})
 #endif
 
 typedef struct tn_updater_opts {
@@ -191,11 +193,25 @@ typedef struct tn_updater_opts {
     int accumulate;        /* minibatches an update, of whose gradients it takes the mean; default 1 */
     const tn_named_loader *loaders;       /* more of them, beside "main" */
     const tn_named_optimizer *optimizers; /* more of them, beside "main" */
+    const tn_device *devices; /* of a parallel updater: TN_DEVICES(...) */
+    bool mean_statistics;     /* of a parallel updater: persistent floating values of the model (means and variances of
+                                 batch normalization) become the mean of all devices'; default: the first one's own */
 } tn_updater_opts;
 
 /* An iteration is a minibatch of the loader: loss, backward, a step of the optimizer; values reported meanwhile are
  * those of the model of the optimizer, named "main". */
 TN_API tn_updater *tn_standard_updater_with(tn_loader *loader, tn_optimizer *optimizer, const tn_updater_opts *opts);
+/*
+ * The same over several devices (.devices, each once), of which the first is the main one: the model moves there, and a
+ * copy of it to each of the others. Of each minibatch each device gets a share, which differ by a sample at most; of one
+ * that has fewer samples than there are devices, as an epoch's last one may be, the first devices get a sample each. The
+ * losses are means over their shares, so gradients are added up on the main device with the weights of the shares, and
+ * what is reported is the weighted mean, as if one device had had the whole minibatch, but for the order of sums; the
+ * same bits run after run. The optimizer updates the model, whose parameters and persistent values the copies get before
+ * the next iteration. Nobody waits between devices but for each other's values. Minibatches of fewer samples than
+ * devices are TN_ERR_VALUE, as are devices named twice; one that does not exist is TN_ERR_DEVICE.
+ */
+TN_API tn_updater *tn_parallel_updater_with(tn_loader *loader, tn_optimizer *optimizer, const tn_updater_opts *opts);
 /* An iteration is what `update` does (with opts->user), by tn_updater_next, tn_updater_optimizer and whatever it likes:
  * several losses, several optimizers, several steps. The loader may be NULL: then an iteration is a sample of an epoch
  * that never ends; the optimizer, too. */
@@ -413,6 +429,7 @@ TN_API tn_extension *tn_snapshot_layer_with(tn_layer *layer, const char *file, c
 #define tn_best_value(...) TN__CALL_VVV(tn_best_value_with, tn_best_value_opts, __VA_ARGS__, )
 #define tn_early_stopping(...) TN_AT(tn_early_stopping_with)(TN_OPTS(tn_early_stopping_opts, __VA_ARGS__))
 #define tn_standard_updater(...) TN__CALL_VV(tn_standard_updater_with, tn_updater_opts, __VA_ARGS__, )
+#define tn_parallel_updater(...) TN__CALL_VV(tn_parallel_updater_with, tn_updater_opts, __VA_ARGS__, )
 #define tn_updater_of(...) TN__CALL_VVV(tn_updater_of_with, tn_updater_opts, __VA_ARGS__, )
 #define tn_extend(...) TN__CALL_VV(tn_extend_with, tn_extend_opts, __VA_ARGS__, )
 #define tn_extend_function(...) TN__CALL_VVV(tn_extend_function_with, tn_extend_opts, __VA_ARGS__, )

@@ -178,6 +178,8 @@ static inline void tn__node_set_mark(tn__node *node, uint64_t mark)
 /* What all elements of a node are known to lie below, being whole and not negative; 0: nothing. */
 static inline int64_t tn__elements_below(const tn__node *node)
 {
+    while (tn__ops[node->op].kind == TN__KIND_VIEW && node->arity > 0)
+        node = node->in[0];
     bool known = node->op == TN__OP_VALUE || node->op == TN__OP_TRANSFER ||
                  (node->op == TN__OP_GATHER && node->attr.known);
     return known ? node->attr.below : 0;

@@ -80,6 +80,9 @@ int tn__library_error(const char *command);
 int tn__words_error(const char *command, const char *flag);
 /* The device of --device (NULL: auto); else says what is wrong and gives the exit code. */
 int tn__device_option(const char *command, const char *name, tn_device *device);
+/* Several, with commas between them, or "all" GPUs, into devices[0..], ended by the zero device. */
+#define TN__DEVICES_MOST 64
+int tn__devices_option(const char *command, const char *names, tn_device *devices);
 
 #define TN__COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
 

@@ -66,6 +66,28 @@ int tn__device_option(const char *command, const char *name, tn_device *device)
     return status == TN_OK ? TN__EXIT_DONE : tn__cli_failure(command, "--device: %s", tn__error_text(command));
 }
 
+int tn__devices_option(const char *command, const char *names, tn_device *devices)
+{
+    bool all = names && strcmp(names, "all") == 0;
+    int count = 0, gpus = all ? tn_cuda_count() : 0, code = TN__EXIT_DONE;
+    for (; count < gpus && count < TN__DEVICES_MOST; count++)
+        devices[count] = tn_cuda(count);
+    const char *at = all || !names ? "auto" : names;
+    for (bool more = !count; more && code == TN__EXIT_DONE;) {
+        char name[32];
+        size_t length = strcspn(at, ",");
+        if (count == TN__DEVICES_MOST || length >= sizeof name)
+            return tn__usage_error(command, "--device: expected up to %d names with commas between them, got '%.60s'",
+                                   TN__DEVICES_MOST, names);
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        code = tn__device_option(command, name, &devices[count++]);
+        more = at[length] == ',';
+        at += length + more;
+    }
+    devices[count] = (tn_device){TN_DEVICE_DEFAULT, 0};
+    return code;
+}
+
 static void help(FILE *stream)
 {
     fprintf(stream, "Tanso %s: deep learning in C\n\nusage: tanso COMMAND [arguments] [flags]\n\ncommands:\n",

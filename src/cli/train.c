@@ -46,7 +46,8 @@ static const tn__flag flags[] = {
      TN__FLAG_LIST, offsetof(tn__options, plot)},
     {"--epochs", "N", "rounds through the training samples", TN__FLAG_COUNT, offsetof(tn__options, epochs)},
     {"--batch", "N", "samples a minibatch", TN__FLAG_COUNT, offsetof(tn__options, batch)},
-    {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT,
+    {"--device", "NAMES", "auto (the default: a GPU if there is one), cpu, cuda:N; cuda:0,cuda:1 or all (GPUs): "
+     "several, which share each minibatch", TN__FLAG_TEXT,
      offsetof(tn__options, device)},
     {"--seed", "N", "of first weights, shuffling and dropout (default 0)", TN__FLAG_NUMBER,
      offsetof(tn__options, seed)},
@@ -239,12 +240,12 @@ static int stopped(const char *dataset, const char *out, bool saved, int signal_
 
 static int run_with(const tn__options *options, const char *optimizer, const char *schedule, const char *extend)
 {
-    tn_device device;
+    tn_device devices[TN__DEVICES_MOST + 1];
     char out[4096];
     int code;
     if (options->quiet)
         tn__log_quiet();
-    if ((code = tn__device_option("train", options->device, &device)) != TN__EXIT_DONE)
+    if ((code = tn__devices_option("train", options->device, devices)) != TN__EXIT_DONE)
         return code;
     if (options->out && snprintf(out, sizeof out, "%s", options->out) >= (int)sizeof out)
         return tn__cli_failure("train", "the path '%.60s...' of --out is too long", options->out);
@@ -260,7 +261,7 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
     const tn_train_opts opts = {.model = options->model, .optimizer = optimizer,
                                 .schedule = schedule, .extend = extend, .epochs = (int)options->epochs,
                                 .batch = options->batch,
-                                .seed = options->seed, .device = device, .out = out, .resume = options->resume,
+                                .seed = options->seed, .devices = devices, .out = out, .resume = options->resume,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted};
     tn_status status = tn_train_with(options->arguments[0], &opts, &last);
     let_signals(&before);

@@ -107,8 +107,7 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     if (status != TN_OK)
         return status;
     tn__node *total = meter->total ? tn__array_node(meter->total) : start(device);
-    if (x->device != device)
-        x = tn__to_at_once(x, device);
+    x = tn__to(x, device);
     meter->heavy |= tn__node_pending(x);
     x = tn__cast(tn__reshape(x, 0, NULL), TN_FLOAT64);
     total = tn__binary(TN__OP_ADD, total, tn__binary(TN__OP_MULTIPLY, x, tn__const_like(x, weight)));

@@ -103,10 +103,22 @@ struct tn_updater {
     void *user;
     void (*free_user)(void *user);
     int accumulate;
+    /* The next minibatch: its losses, and its part of the gradients of the optimizer's layer. */
+    tn_status (*minibatch)(tn_updater *updater, tn_optimizer *optimizer);
+    tn_device *devices; /* of a parallel updater; the optimizer's layer is on the first */
+    int device_count;
+    tn_layer **replicas; /* one a device, made when the layer has its parameters; that of the first stays NULL */
+    bool mean_statistics;
     int64_t iteration, previous_samples;
     bool is_new_epoch;
 };
 tn_status tn__updater_raise(const tn_updater *updater);
+/* Backward from a loss that the updater's function gave for a part of what an update is made of. */
+tn_status tn__updater_backward(const tn_updater *updater, const tn_array *loss, double part);
+/* parallel.c: what an updater over several devices has beyond one over one. */
+tn_status tn__parallel_fill(tn_updater *updater, const tn_loader *loader, const tn_updater_opts *opts);
+void tn__parallel_end(tn_updater *updater);
+tn_status tn__parallel_minibatch(tn_updater *updater, tn_optimizer *optimizer);
 tn_status tn__updater_serialize(const tn_serializer *s, tn_updater *updater);
 
 /* ---- extension.c ---- */

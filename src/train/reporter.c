@@ -209,6 +209,13 @@ void tn_reporter_pop(void)
         pop_to(depth - 1);
 }
 
+tn_status tn__report_twin(const tn_layer *copy, const tn_layer *layer)
+{
+    tn_reporter *reporter = top().reporter;
+    const known *found = reporter && !known_of(reporter, copy) ? known_of(reporter, layer) : NULL;
+    return found ? tn_reporter_add(reporter, found->name, copy) : TN_OK;
+}
+
 int tn__report_depth(void) { return depth; }
 
 void tn__report_back_to(int to)

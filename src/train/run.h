@@ -15,6 +15,7 @@
 typedef struct tn__run {
     tn__words words;
     tn_device device;
+    const tn_device *devices; /* several that share minibatches, the first is `device`; NULL: one */
     int epochs;
     bool classifies; /* integer targets */
     tn_layer *net;

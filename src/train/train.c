@@ -112,8 +112,10 @@ static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
                                     .out = run->out ? run->out : ".", /* where nothing is made */
                                     .stop_flag = opts->stop,
                                     .quiet = true};
-    tn_updater_opts updating = {.loss = tn__record_loss, .user = run};
-    run->trainer = tn_trainer_new_with(tn_standard_updater_with(run->train, run->optimizer, &updating), &trainer_opts);
+    tn_updater_opts updating = {.loss = tn__record_loss, .user = run, .devices = run->devices};
+    tn_updater *updater = run->devices ? tn_parallel_updater_with(run->train, run->optimizer, &updating)
+                                       : tn_standard_updater_with(run->train, run->optimizer, &updating);
+    run->trainer = tn_trainer_new_with(updater, &trainer_opts);
     tn_status status = tn_extend_with(run->trainer, tn__record_new(run), NULL);
     if (status == TN_OK)
         status = tn_extend_with(run->trainer, tn_evaluator_with(run->test, run->net, NULL), NULL);
@@ -146,10 +148,19 @@ static tn_status restore(tn__run *run, tn_archive *snapshot)
     return TN_OK;
 }
 
+/* The names of the devices, as many as there is room for. */
+static void name_devices(const tn__run *run, char *names, size_t room)
+{
+    size_t length = (size_t)snprintf(names, room, "%s", tn_device_name(run->device));
+    for (int i = 1; run->devices && run->devices[i].kind != TN_DEVICE_DEFAULT && length + 1 < room; i++)
+        length += (size_t)snprintf(names + length, room - length, ", %s", tn_device_name(run->devices[i]));
+}
+
 static void say_what(tn__run *run, const tn_dataset *train, const tn_dataset *test, bool resume)
 {
     char **text = run->words.text;
-    char threads[32] = "", classes[48] = "";
+    char threads[32] = "", classes[48] = "", devices[256];
+    name_devices(run, devices, sizeof devices);
     if (run->device.kind == TN_DEVICE_CPU)
         snprintf(threads, sizeof threads, " (%d thread%s)", tn_threads(), tn_threads() == 1 ? "" : "s");
     if (run->classifies)
@@ -158,7 +169,7 @@ static void say_what(tn__run *run, const tn_dataset *train, const tn_dataset *te
              tn_dataset_size(train), tn_dataset_size(test), classes);
     tn__lines_say(&run->lines, "%s: %" PRId64 " parameters; %s, %s rate, batch %s, seed %s, on %s%s",
              text[TN__WORD_MODEL], tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_SCHEDULE],
-             text[TN__WORD_BATCH], text[TN__WORD_SEED], tn_device_name(run->device), threads);
+             text[TN__WORD_BATCH], text[TN__WORD_SEED], devices, threads);
     if (*text[TN__WORD_EXTEND])
         tn__lines_say(&run->lines, "with %s", text[TN__WORD_EXTEND]);
     if (run->resumed >= 0)
@@ -288,10 +299,14 @@ tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch
     if (tn__latched())
         return tn_error_code();
     tn_generator before = *tn_default_generator();
+    tn_device device = opts->devices ? opts->devices[0] : opts->device;
+    bool several = opts->devices && opts->devices[0].kind != TN_DEVICE_DEFAULT &&
+                   opts->devices[1].kind != TN_DEVICE_DEFAULT;
     tn__run run = {.out = opts->out,
                    .folder = -1,
                    .resumed = -1,
-                   .device = opts->device.kind == TN_DEVICE_DEFAULT ? tn_device_best() : opts->device};
+                   .devices = several ? opts->devices : NULL,
+                   .device = device.kind == TN_DEVICE_DEFAULT ? tn_device_best() : device};
     tn_status status = TN_OK;
     TN_SCOPE {
         status = start(&run, dataset, opts);

@@ -63,23 +63,26 @@ static tn_status take_gradients(tn_optimizer *optimizer)
     return status;
 }
 
-/* The loss of the next minibatch and its part of the gradients. */
-static tn_status one_minibatch(tn_updater *updater, tn_optimizer *optimizer)
+tn_status tn__updater_backward(const tn_updater *updater, const tn_array *loss, double part)
 {
-    tn_batch batch;
-    if (!tn_updater_next(updater, NULL, &batch))
-        return tn_error_code();
-    tn_array *loss = updater->loss(optimizer->layer, &batch, updater->user);
     if (!loss)
         return tn__fail(TN_ERR_VALUE, "updater", "the loss function returned NULL; expected an array of one element");
     if (tn_is_error(loss) || tn__latched())
         return tn__or_latched(tn_status_of(loss));
     tn_backward_opts opts = {0};
-    if (updater->accumulate > 1) {
+    if (part != 1 || updater->accumulate > 1) {
         tn_create_opts like = {.dtype = tn_dtype_of(loss), .device = tn_device_of(loss)};
-        opts.grad = tn_full_with(tn_shape_of(loss), 1.0 / updater->accumulate, &like);
+        opts.grad = tn_full_with(tn_shape_of(loss), part / updater->accumulate, &like);
     }
     return tn_backward_with(loss, &opts);
+}
+
+static tn_status one_minibatch(tn_updater *updater, tn_optimizer *optimizer)
+{
+    tn_batch batch;
+    if (!tn_updater_next(updater, NULL, &batch))
+        return tn_error_code();
+    return tn__updater_backward(updater, updater->loss(optimizer->layer, &batch, updater->user), 1);
 }
 
 /* Several minibatches for one step; what they report is the mean. */
@@ -93,7 +96,7 @@ static tn_status several_minibatches(tn_updater *updater, tn_optimizer *optimize
         TN_SCOPE {
             tn_observation_clear(one);
             tn_report_scope_push(one);
-            status = one_minibatch(updater, optimizer);
+            status = updater->minibatch(updater, optimizer);
             tn_reporter_pop();
             if (status == TN_OK)
                 status = take_gradients(optimizer);
@@ -115,7 +118,8 @@ static tn_status standard_update(tn_updater *updater, void *user)
     if (status != TN_OK)
         return status;
     TN_SCOPE {
-        status = updater->accumulate > 1 ? several_minibatches(updater, optimizer) : one_minibatch(updater, optimizer);
+        status = updater->accumulate > 1 ? several_minibatches(updater, optimizer)
+                                         : updater->minibatch(updater, optimizer);
         if (status == TN_OK)
             status = tn_step(optimizer);
     }
@@ -210,6 +214,7 @@ static tn_updater *make(tn_status (*update)(tn_updater *updater, void *user), tn
         return &memory_updater;
     }
     updater->update = update;
+    updater->minibatch = one_minibatch;
     updater->loss = opts->loss ? opts->loss : tn_usual_loss;
     updater->user = opts->user;
     updater->free_user = opts->free_user;
@@ -228,6 +233,22 @@ tn_updater *tn_standard_updater_with(tn_loader *loader, tn_optimizer *optimizer,
     if (!loader || !optimizer)
         status = tn__fail(TN_ERR_VALUE, "standard_updater", "expected a loader and an optimizer, got NULL");
     return make(standard_update, loader, optimizer, opts ? opts : &defaults, status);
+}
+
+tn_updater *tn_parallel_updater_with(tn_loader *loader, tn_optimizer *optimizer, const tn_updater_opts *opts)
+{
+    static const tn_updater_opts defaults;
+    tn_updater_opts given = opts ? *opts : defaults;
+    tn_status status = TN_OK;
+    if (!loader || !optimizer)
+        status = tn__fail(TN_ERR_VALUE, "parallel_updater", "expected a loader and an optimizer, got NULL");
+    if (given.devices)
+        given.device = given.devices[0];
+    tn_updater *updater = make(standard_update, loader, optimizer, &given, status);
+    if (updater->is_static || updater->error)
+        return updater;
+    updater->minibatch = tn__parallel_minibatch;
+    return tn__parallel_fill(updater, loader, &given) == TN_OK ? updater : updater_error(updater);
 }
 
 tn_updater *tn_updater_of_with(tn_status (*update)(tn_updater *updater, void *user), tn_loader *loader,
@@ -251,6 +272,7 @@ void tn_updater_free(tn_updater *updater)
         tn__free((char *)updater->optimizers[i].name);
     tn__free(updater->loaders);
     tn__free(updater->optimizers);
+    tn__parallel_end(updater);
     tn__error_release(updater->error);
     tn__object_end(&objects, &updater->object);
 }

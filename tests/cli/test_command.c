@@ -86,6 +86,8 @@ static void test_wrong_usage(void **state)
     expect("train digits --seed 18446744073709551616", 2, "", "18446744073709551616|to 18446744073709551615");
     expect("train digits --device gpu", 2, "", "gpu|cuda|Try");
     expect("train digits --device null", 2, "", "null computes nothing");
+    expect("train digits --device cpu,gpu", 2, "", "gpu|cuda|Try");
+    expect("train digits --device cpu,cpu", 1, "", "cpu is named twice");
     expect("train digits --optimizer adam:lr=0.1,lr=0.2", 2, "", "lr is given twice");
     expect("train digits --out ''", 2, "", "--out");
     expect("train digits --resume=yes", 2, "", "--resume takes no value");
