@@ -55,8 +55,8 @@ typedef struct tn_train_opts {
     /* Becomes non-zero, as by a signal handler: stop after the current step; NULL: never. Give handlers a stack of
      * their own (sigaltstack, SA_ONSTACK): oneDNN's products may have other memory under the stack pointer. */
     volatile const int *stop;
-    const tn_device *devices; /* several, instead of `device`: TN_DEVICES(...), which share each minibatch, as those of a
-                                 tn_parallel_updater; tests are on the first; NULL: one */
+    const tn_device *devices; /* several, instead of `device`: TN_DEVICES(...), which share each minibatch, as those of
+                                 a tn_parallel_updater; tests are on the first; NULL: one */
 } tn_train_opts;
 
 /*

@@ -202,14 +202,14 @@ typedef struct tn_updater_opts {
  * those of the model of the optimizer, named "main". */
 TN_API tn_updater *tn_standard_updater_with(tn_loader *loader, tn_optimizer *optimizer, const tn_updater_opts *opts);
 /*
- * The same over several devices (.devices, each once), of which the first is the main one: the model moves there, and a
- * copy of it to each of the others. Of each minibatch each device gets a share, which differ by a sample at most; of one
- * that has fewer samples than there are devices, as an epoch's last one may be, the first devices get a sample each. The
- * losses are means over their shares, so gradients are added up on the main device with the weights of the shares, and
- * what is reported is the weighted mean, as if one device had had the whole minibatch, but for the order of sums; the
- * same bits run after run. The optimizer updates the model, whose parameters and persistent values the copies get before
- * the next iteration. Nobody waits between devices but for each other's values. Minibatches of fewer samples than
- * devices are TN_ERR_VALUE, as are devices named twice; one that does not exist is TN_ERR_DEVICE.
+ * The same over several devices (.devices, each once), of which the first is the main one: the model moves there, and
+ * a copy of it to each of the others. Of each minibatch each device gets a share, which differ by a sample at most; of
+ * one that has fewer samples than there are devices, as an epoch's last one may be, the first ones get a sample each.
+ * The losses are means over their shares, so gradients are added up on the main device with the weights of the shares,
+ * and what is reported is the weighted mean, as if one device had had the whole minibatch, but for the order of sums;
+ * the same bits run after run. The optimizer updates the model, whose parameters and persistent values the copies get
+ * before the next iteration. Nobody waits between devices but for each other's values. Loaders of a batch of fewer
+ * samples than devices are TN_ERR_VALUE, as are devices named twice; one that does not exist is TN_ERR_DEVICE.
  */
 TN_API tn_updater *tn_parallel_updater_with(tn_loader *loader, tn_optimizer *optimizer, const tn_updater_opts *opts);
 /* An iteration is what `update` does (with opts->user), by tn_updater_next, tn_updater_optimizer and whatever it likes:

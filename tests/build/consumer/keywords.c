@@ -475,7 +475,8 @@ static void trainer_parts(void)
     tn_optimizer *optimizer = tn_sgd(net);
     tn_loader *loader = tn_loader_new(tn_spiral(5, 1), .batch = 5);
     tn_updater_free(tn_standard_updater(loader, optimizer));
-    tn_updater_free(tn_parallel_updater(loader, optimizer, .mean_statistics = true));
+    const tn_device devices[] = {tn_cpu(), {TN_DEVICE_DEFAULT, 0}};
+    tn_updater_free(tn_parallel_updater(loader, optimizer, .devices = devices, .mean_statistics = true));
     tn_updater *updater = tn_updater_of(no_update, loader, NULL, .accumulate = 1);
     tn_trainer *trainer = tn_trainer_new(updater, .stop = tn_early_stopping(.patience = 2), .out = "consumed");
     DONE(tn_extend(trainer, tn_evaluator(loader, net, .name = "net"), .trigger = tn_at_points(TN_EPOCH, 1, 2.5)));
