@@ -83,8 +83,19 @@ tn_status tn_extension_call(tn_extension *extension, tn_trainer *trainer)
         return tn__fail_memory("extension", sizeof *extension);
     if (extension->error)
         return tn__error_raise(extension->error);
+    if (!extension->kind->call)
+        return TN_OK;
+    if (extension->quiet && extension->object.owner) /* who owns it sees to it that it is not freed meanwhile */
+        return tn__or_latched(extension->kind->call(trainer, extension->user));
     TN__GUARD_OF("extension_call", extension);
-    return extension->kind->call ? tn__or_latched(extension->kind->call(trainer, extension->user)) : TN_OK;
+    return tn__or_latched(extension->kind->call(trainer, extension->user));
+}
+
+tn_extension *tn__extension_quiet(tn_extension *extension)
+{
+    if (!extension->is_static)
+        extension->quiet = true;
+    return extension;
 }
 
 /* ---- plain functions ---- */

@@ -199,7 +199,8 @@ tn_extension *tn_log_report_with(const tn_log_report_opts *opts)
     r->log.lazy = true;
     if (!opts->file || *opts->file)
         r->output.file = tn__text_option(opts->file, "log", &status);
-    return tn__extension_of(&tn__log_report_kind, r, status);
+    tn_extension *made = tn__extension_of(&tn__log_report_kind, r, status);
+    return opts->postprocess ? made : tn__extension_quiet(made);
 }
 
 tn_status tn__log_listen(tn_trainer *trainer, const char *operation, const char *log, tn__log_listener told, void *user)

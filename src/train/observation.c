@@ -179,6 +179,14 @@ double tn_observation_weight(const tn_observation *observation, const char *key)
     return e ? e->weight : 0;
 }
 
+bool tn__observation_find(const tn_observation *observation, const char *key, tn__observed *seen)
+{
+    const entry *e = find(observation, key);
+    if (e)
+        *seen = (tn__observed){e->key, e->array, e->number, e->weight};
+    return e != NULL;
+}
+
 bool tn__observation_at(const tn_observation *observation, int i, tn__observed *seen)
 {
     if (!observation || (size_t)i >= observation->count)

@@ -129,8 +129,11 @@ struct tn_extension {
     char *name; /* NULL: the kind's */
     tn__error *error;
     bool is_static;
+    bool quiet; /* its `call` calls none of the program's functions, but for triggers */
 };
 tn_extension *tn__extension_error(void);
+/* The extension, marked as quiet. */
+tn_extension *tn__extension_quiet(tn_extension *extension);
 
 /* ---- loop.c, trainer.c, trainer_state.c ---- */
 typedef struct tn__registered {

@@ -5,6 +5,7 @@
 #include "train/canvas.h"
 #include "train/chainer.h"
 #include "train/ext.h"
+#include "train/observation.h"
 #include "train/pace.h"
 #include "train/plot.h"
 
@@ -67,11 +68,11 @@ static tn_status add_points(plot_report *p, const tn_trainer *trainer)
 
 static tn_status sum_up(plot_report *p, const tn_observation *seen, const char *key)
 {
-    if (!tn_observation_has(seen, key))
+    tn__observed one;
+    if (!tn__observation_find(seen, key, &one))
         return TN_OK;
-    const tn_array *value = tn_observation_array(seen, key);
-    return value ? tn_summary_add(p->summary, key, value, 0)
-                 : tn_summary_add_number(p->summary, key, tn_observation_number(seen, key), 0);
+    return one.array ? tn_summary_add(p->summary, key, one.array, 0)
+                     : tn_summary_add_number(p->summary, key, one.number, 0);
 }
 
 static tn_status call(tn_trainer *trainer, void *user)
@@ -183,5 +184,5 @@ tn_extension *tn_plot_report_with(int count, const char *const *keys, const tn_p
         status = tn__picture_known(p->output.file);
     if (status == TN_OK && !(p->curves = tn__calloc((size_t)count, sizeof *p->curves)))
         status = tn__fail_memory(OPERATION, (size_t)count * sizeof *p->curves);
-    return tn__extension_of(&tn__plot_report_kind, p, status);
+    return tn__extension_quiet(tn__extension_of(&tn__plot_report_kind, p, status));
 }

@@ -156,5 +156,5 @@ tn_extension *tn_print_report_with(int count, const char *const *keys, const tn_
     p->stream = opts->stream ? opts->stream : stdout;
     p->log = tn__text_option(opts->log, NULL, &status);
     p->output.file = tn__text_option(opts->file, NULL, &status);
-    return tn__extension_of(&tn__print_report_kind, p, status);
+    return tn__extension_quiet(tn__extension_of(&tn__print_report_kind, p, status));
 }

@@ -63,5 +63,5 @@ tn_extension *tn_progress_bar_with(const tn_progress_bar_opts *opts)
                           "expected counts of 0 or more, got .every = %d, .length = %d, "
                           "a total of %g",
                           p->opts.every, p->opts.length, p->opts.total.count);
-    return tn__extension_of(&kind, p, status);
+    return tn__extension_quiet(tn__extension_of(&kind, p, status));
 }
