@@ -150,17 +150,23 @@ static tn_status record_all(tn_optimizer *optimizer)
     return status;
 }
 
-/* Do arrays that a step computes look at indices? */
+/* Does it look at indices where that fails at once? */
+static bool looks(const tn__node *node)
+{
+    return node->flags & TN__NODE_LOOKS && !node->device->capabilities.late_failures;
+}
+
+/* Does any array that a step computes? */
 static bool anything_looks(int count, tn__node *const *gradients)
 {
     tn__handle *const *handle;
     int handles = tn__pending_handles(&handle);
-    bool looks = false;
+    bool any = false;
     for (int i = 0; i < count; i++)
-        looks |= (gradients[i]->flags & TN__NODE_LOOKS) != 0;
+        any |= looks(gradients[i]);
     for (int i = 0; i < handles; i++)
-        looks |= (handle[i]->node->flags & TN__NODE_LOOKS) != 0;
-    return looks;
+        any |= looks(handle[i]->node);
+    return any;
 }
 
 /* Where parameters are on several devices, an index out of range on one of them may be met when others' new values are
