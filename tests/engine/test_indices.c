@@ -56,6 +56,14 @@ static tn_status loss_and_step(tn_layer *net, tn_optimizer *sgd, tn_array *t)
     return status == TN_OK ? tn_step(sgd) : status;
 }
 
+/* The loss's handle lives, so that the step computes it, too. */
+static tn_status held_loss_and_step(tn_layer *net, tn_optimizer *sgd, tn_array *t)
+{
+    tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, tn_ones(TN_SHAPE(2, 4))), t);
+    tn_status status = tn_backward(loss);
+    return status == TN_OK ? tn_step(sgd) : status;
+}
+
 static void labels(void)
 {
     const struct {
@@ -77,6 +85,9 @@ static void labels(void)
         assert_out_of_range(loss_and_step(net, sgd, t), cases[i].words, "at position 1 is out of range");
         assert_int_equal(tn_to_host(tn_param(net, 0), after, sizeof after), TN_OK);
         assert_memory_equal(before, after, sizeof before);
+        assert_out_of_range(held_loss_and_step(net, sgd, t), cases[i].words, "at position 1 is out of range");
+        assert_int_equal(tn_to_host(tn_param(net, 0), after, sizeof after), TN_OK);
+        assert_memory_equal(before, after, sizeof before);
         assert_int_equal(loss_and_step(net, sgd, int64s(2, 0)), TN_OK);
         assert_int_equal(tn_to_host(tn_param(net, 0), after, sizeof after), TN_OK);
         assert_memory_not_equal(before, after, sizeof before);
@@ -91,6 +102,35 @@ static void test_labels(void **state)
 {
     (void)state;
     in_both_modes(labels);
+}
+
+static int gathers_of(const tn_array *y)
+{
+    int count = 0;
+    char *text = tn_plan_describe(y);
+    assert_non_null(text);
+    for (const char *at = text; (at = strstr(at, "gather")); at++)
+        count++;
+    tn_string_free(text);
+    return count;
+}
+
+/* The gradient alone looks at the labels, but not once more where the loss does. */
+static void looked_at_once(void)
+{
+    TN_SCOPE {
+        tn_array *x = tn_requires_grad(tn_ones(TN_SHAPE(2, 3)));
+        tn_array *loss = tn_softmax_cross_entropy(x, int64s(1, 2));
+        assert_int_equal(tn_backward(loss), TN_OK);
+        assert_int_equal(gathers_of(tn_sum(tn_grad(x))), 1);
+        assert_int_equal(gathers_of(tn_add(loss, tn_sum(tn_grad(x)))), 1);
+    }
+}
+
+static void test_looked_at_once(void **state)
+{
+    (void)state;
+    in_both_modes(looked_at_once);
 }
 
 /* ---- only the gradient is evaluated ---- */
@@ -256,7 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_labels),    cmocka_unit_test(test_gradients),   cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_each_axis), cmocka_unit_test(test_no_elements),
-        cmocka_unit_test(test_refused_writes),
+        cmocka_unit_test(test_refused_writes), cmocka_unit_test(test_looked_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
