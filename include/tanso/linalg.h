@@ -15,12 +15,12 @@
  * conventions, but not every sign (or phase) of a vector. For others, for eig, and where cuSOLVER is not installed, the
  * operands are moved to the CPU at once, and the results back.
  *
- * Differentiable: all but matrix_rank; of lstsq, x; qr where there are no fewer rows than columns and mode is
- * reduced, svd with vectors where .reduced is given or matrices are square. Gradients by singular vectors and
- * eigenvectors (of pinv and lstsq, too, which are made of them) exist where the values differ from each other, and for
- * complex matrices where the loss does not depend on the vectors' phases. Losses of singular values and eigenvalues
- * alone have gradients whether these differ or not, second derivatives where they do. Matrices that cholesky and eigh
- * take to be Hermitian get Hermitian gradients.
+ * Differentiable: all but matrix_rank; of lstsq, x; qr where there are no fewer rows than columns and mode is reduced,
+ * svd with vectors where .reduced is given or matrices are square. Gradients by singular vectors and eigenvectors exist
+ * where the values differ from each other, and for complex matrices where the loss does not depend on the vectors'
+ * phases; those of pinv and lstsq wherever a small change leaves the rank as it is. Losses of singular values and
+ * eigenvalues alone have gradients whether these differ or not, second derivatives where they do. Matrices that
+ * cholesky and eigh take to be Hermitian get Hermitian gradients.
  *
  * Functions with several results set all of them, on an error to error arrays, and return the status; NULL stands for a
  * result that is not wanted.

@@ -7,8 +7,9 @@
  * vectors of the singular value decomposition, L. Wan, S. Zhang, "Automatic differentiation for complex valued SVD"
  * (2019); QR, S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in
  * optimum experimental design" (2010); of general matrices' eigenvectors, C. Boeddeker and others, "On the computation
- * of complex-valued gradients with application to statistically optimum beamforming" (2017). Gradients by vectors of
- * eigenvalues and singular values exist where the values differ from each other.
+ * of complex-valued gradients with application to statistically optimum beamforming" (2017); pseudo-inverses, G. Golub,
+ * V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate"
+ * (1973). Gradients by vectors of eigenvalues and singular values exist where the values differ from each other.
  */
 #include "array/build_library.h"
 #include "autograd/rules.h"
@@ -99,6 +100,17 @@ void tn__grad_qr(tn__chain *c)
     tn__node *low = tn__lower(inner, -1), *mirrored = add(add(low, adjoint(low)), sub(tn__lower(inner, 0), low));
     tn__node *left = add(gq, dot(q, mirrored));
     c->in[0] = adjoint(solve(r, adjoint(left)));
+}
+
+/* dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P: gA = -P^H gP P^H + (1 - A P) gP^H P P^H +
+ * P^H P gP^H (1 - P A), wherever the rank stays. */
+void tn__grad_pinv(tn__chain *c)
+{
+    tn__node *a = c->node->in[1], *p = c->node, *ph = adjoint(p), *gh = adjoint(c->g);
+    tn__node *within = dot(dot(ph, c->g), ph), *left = sub(gh, dot(a, dot(p, gh))),
+             *right = sub(gh, dot(dot(gh, p), a));
+    c->in[0] = NULL;
+    c->in[1] = sub(add(dot(left, dot(p, ph)), dot(dot(ph, p), right)), within);
 }
 
 /* x_k - x_j at (j, k), 1 on the diagonal. */

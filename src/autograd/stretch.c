@@ -16,6 +16,7 @@
 
 #define SHALLOW 16 /* what is no deeper may be computed again */
 #define VALUE   6  /* how deep what computes the value of a CUSTOM node lies on its other inputs: a softmax's */
+#define INVERSE 24 /* a pseudo-inverse's */
 
 /* The first input that lies on a path: what computes the value of a CUSTOM node lies on its other inputs itself. */
 static int first_input(const tn__node *node)
@@ -94,7 +95,7 @@ static void measure(tn__tape *t, size_t at)
         for (int k = first_input(node); k < node->arity; k++)
             if (tn__node_pending(node->in[k]) && node->in[k]->depth > depth)
                 depth = node->in[k]->depth;
-        node->depth = depth + (first_input(node) ? VALUE : 1);
+        node->depth = depth + (node->op == TN__OP_PINV ? INVERSE : first_input(node) ? VALUE : 1);
     }
 }
 

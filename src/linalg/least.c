@@ -39,21 +39,17 @@ static least by_driver(tn__node *const *in, double rcond)
                    .residuals = tn__real(tn__part(all, n * sides + k + 1, 1, sides))};
 }
 
-/* a = u s vh: x = vh^H (u^H b) / s, in double precision, as the driver computes. */
+/* By the pseudo-inverse, in double precision, as the driver computes. */
 static least by_values(tn__node *const *in, double rcond)
 {
     tn_dtype dtype = (tn_dtype)in[0]->dtype, wide = tn_dtype_is_complex(dtype) ? TN_COMPLEX128 : TN_FLOAT64;
     tn__node *a = tn__cast(in[0], wide), *b = tn__cast(in[1], wide), *part[3], *kept;
     tn__singular_vectors(a, false, part);
     tn__node *inverse = tn__inverted_values(part[1], rcond < 0 ? DBL_EPSILON / 2 : rcond, &kept);
-    tn__node *shares = tn__matmul_node(tn__adjoint(part[0]), b);
-    if (tn__node_is_error(inverse) || tn__node_is_error(shares))
-        return (least){.x = tn__node_is_error(inverse) ? inverse : shares,
-                       .s = part[1],
-                       .rank = part[1],
-                       .residuals = part[1]};
-    shares = tn__binary(TN__OP_MULTIPLY, shares, tn__cast(tn__swap_last(inverse), wide));
-    tn__node *x = tn__matmul_node(tn__adjoint(part[2]), shares);
+    tn__node *x = tn__pseudo_inverse(a, part, inverse);
+    x = tn__node_is_error(x) || tn__node_is_error(b) ? x : tn__matmul_node(x, b);
+    if (tn__node_is_error(x))
+        return (least){.x = x, .s = x, .rank = x, .residuals = x};
     tn__node *squares = tn__squared_size(tn__binary(TN__OP_SUBTRACT, b, tn__matmul_node(a, x)));
     tn_dtype real = tn__dtypes[dtype].component;
     return (least){.x = tn__cast(x, dtype),

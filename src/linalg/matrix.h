@@ -26,6 +26,8 @@ tn__node *tn__singular_values(tn__node *a, bool hermitian);
 void tn__singular_vectors(tn__node *a, bool hermitian, tn__node *part[3]);
 /* 1 / s of rows of singular values, 0 for those that are not above rcond times the largest; which are, if wanted. */
 tn__node *tn__inverted_values(tn__node *s, double rcond, tn__node **above);
+/* Of a = u s vh, vh^H / s u^H, `part` being u, s, vh, and `inverse` 1 / s; with a gradient if a has one. */
+tn__node *tn__pseudo_inverse(tn__node *a, tn__node *const part[3], tn__node *inverse);
 /* The largest of numbers that are not negative along the axes: 0 where there are none. */
 tn__node *tn__largest(tn__node *a, uint32_t axes);
 /* The square of the size of each element, real. */

@@ -90,6 +90,21 @@ tn__node *tn__inverted_values(tn__node *s, double rcond, tn__node **above)
     return tn__where(kept, tn__unary(TN__OP_RECIPROCAL, safe), tn__const_like(s, 0));
 }
 
+/* The vectors, which have no derivatives where singular values are equal, have no part in backward. */
+tn__node *tn__pseudo_inverse(tn__node *a, tn__node *const part[3], tn__node *inverse)
+{
+    TN__PASS_ERROR(a);
+    TN__PASS_ERROR(inverse);
+    tn__no_grad_depth++;
+    inverse = tn__cast(inverse, (tn_dtype)a->dtype);
+    tn__node *y = tn__matmul_node(tn__binary(TN__OP_MULTIPLY, tn__adjoint(part[2]), inverse), tn__adjoint(part[0]));
+    tn__no_grad_depth--;
+    TN__PASS_ERROR(y);
+    return a->flags & TN__NODE_NEEDS_GRAD ? tn__node_new(TN__OP_PINV, (tn_dtype)y->dtype, y->shape, y->device, 2,
+                                                         (tn__node *[]){y, a}, (tn__attr){.raw = {0}})
+                                          : y;
+}
+
 static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
 {
     TN__PASS_ERROR(a);
@@ -101,13 +116,14 @@ static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
     if (opts && opts->hermitian)
         a = tn__square_operand("pinv", a);
     TN__PASS_ERROR(a);
-    double rcond = TN__OPTION(opts, rcond, 1e-15);
     tn__node *part[3];
+    tn__no_grad_depth++;
     tn__singular_vectors(a, opts && opts->hermitian, part);
-    tn__node *inverse = tn__inverted_values(part[1], rcond, NULL);
-    TN__PASS_ERROR(inverse);
-    inverse = tn__cast(inverse, (tn_dtype)a->dtype);
-    return tn__matmul_node(tn__binary(TN__OP_MULTIPLY, tn__adjoint(part[2]), inverse), tn__adjoint(part[0]));
+    tn__node *inverse = tn__inverted_values(part[1], TN__OPTION(opts, rcond, 1e-15), NULL);
+    tn__no_grad_depth--;
+    if (opts && opts->hermitian && a->flags & TN__NODE_NEEDS_GRAD)
+        a = tn__with(TN__OP_MULTIPLY, tn__binary(TN__OP_ADD, a, tn__adjoint(a)), 0.5);
+    return tn__pseudo_inverse(a, part, inverse);
 }
 
 tn_array *tn_linalg_pinv_with(const tn_array *a, const tn_pinv_opts *opts)

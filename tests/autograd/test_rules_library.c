@@ -64,6 +64,7 @@ FUNCTION(eig_turning, tn_array *w, *v; MUST(tn_linalg_eig(turning(xs[0]), &w, &v
 FUNCTION(roots, tn_array *r = tn_roots(tn_ravel(xs[0])); return tn_add(tn_real(r), tn_square(tn_imag(r)));)
 FUNCTION(pinv, return tn_linalg_pinv(xs[0]);)
 FUNCTION(least, tn_array *x; MUST(tn_linalg_lstsq(xs[0], xs[1], &x, NULL, NULL, NULL)); return x;)
+FUNCTION(pinv_hermitian, return tn_linalg_pinv(tn_add(xs[0], tn_matrix_transpose(xs[0])), .hermitian = true);)
 FUNCTION(power, return tn_linalg_matrix_power(positive(xs[0]), -2);)
 FUNCTION(norm, return tn_linalg_norm(xs[0], .ord = *(tn_norm_order *)user, .axis = TN_AXES(-2, -1));)
 FUNCTION(vector_norm, return tn_linalg_norm(xs[0], .ord = *(tn_norm_order *)user, .axis = TN_AXES(-1));)
@@ -179,10 +180,36 @@ static void test_decompositions(void **state)
     check_gradients("eig, complex", eig_turning, NULL, 1, &square);
     check_gradients("roots", roots, NULL, 1, &wide);
     check_gradients("pinv", pinv, NULL, 1, &tall);
+    check_gradients("pinv, wide", pinv, NULL, 1, &wide);
+    check_gradients("pinv, batch", pinv, NULL, 1, &batch);
+    check_gradients("pinv, Hermitian", pinv_hermitian, NULL, 1, &square);
     const tn_array *tall_sides[] = {tall, spread(TN_SHAPE(4, 3), -1, 1, 1)},
                    *wide_side[] = {wide, spread(TN_SHAPE(2), -1, 1, 2)};
     check_gradients("lstsq, tall", least, NULL, 2, tall_sides);
     check_gradients("lstsq, wide", least, NULL, 2, wide_side);
+}
+
+/* Of a lower rank, which the arguments do not change: the product of a column and a row. */
+FUNCTION(pinv_of_product, return tn_linalg_pinv(tn_matmul(xs[0], xs[1]), .rcond = 1e-6);)
+FUNCTION(least_of_product, tn_array *x;
+         MUST(tn_linalg_lstsq(tn_matmul(xs[0], xs[1]), xs[2], &x, NULL, NULL, NULL, .rcond = 1e-6)); return x;)
+
+/* Where vectors have no derivatives: singular values that are equal, or 0. */
+static void test_inverses(void **state)
+{
+    (void)state;
+    const tn_array *tall = tn_eye(4, 2, .dtype = TN_FLOAT64), *wide = tn_eye(2, 3, .dtype = TN_FLOAT64);
+    const tn_array *square = tn_eye(3, 3, .dtype = TN_FLOAT64);
+    check_gradients("pinv, equal values", pinv, NULL, 1, &tall);
+    check_gradients("pinv, equal values, wide", pinv, NULL, 1, &wide);
+    check_gradients("pinv, Hermitian, equal values", pinv_hermitian, NULL, 1, &square);
+    const tn_array *sides[] = {tall, spread(TN_SHAPE(4, 2), -1, 1, 1)}, *side[] = {wide, spread(TN_SHAPE(2), -1, 1, 2)};
+    check_gradients("lstsq, equal values", least, NULL, 2, sides);
+    check_gradients("lstsq, equal values, wide", least, NULL, 2, side);
+    const tn_array *lower[] = {spread(TN_SHAPE(3, 1), 0.5, 1.5, 0), spread(TN_SHAPE(1, 4), 0.5, 1.5, 1),
+                               spread(TN_SHAPE(3), -1, 1, 2)};
+    check_gradients("pinv of rank 1", pinv_of_product, NULL, 2, lower);
+    check_gradients("lstsq of rank 1", least_of_product, NULL, 3, lower);
 }
 
 static void test_norms(void **state)
@@ -239,6 +266,7 @@ static tn_array *complex_positive(tn_array *const *xs)
 }
 FUNCTION(complex_solve, return parts(tn_linalg_solve(complex_positive(xs), number(xs + 2)));)
 FUNCTION(complex_slogdet, tn_array *s, *l; MUST(tn_linalg_slogdet(number(xs), &s, &l)); return tn_add(parts(s), l);)
+FUNCTION(complex_pinv, return parts(tn_linalg_pinv(number(xs)));)
 FUNCTION(complex_cholesky, return parts(tn_linalg_cholesky(complex_positive(xs)));)
 FUNCTION(complex_qr, tn_array *q, *r; MUST(tn_linalg_qr(number(xs), &q, &r));
          return parts(tn_matmul(tn_multiply(q, tn_abs(q)), r));)
@@ -257,6 +285,7 @@ static void test_complex_matrices(void **state)
                            spread(TN_SHAPE(3, 2), -0.3, 0.3, 1)};
     check_gradients("complex solve", complex_solve, NULL, 4, x);
     check_gradients("complex slogdet", complex_slogdet, NULL, 2, x);
+    check_gradients("complex pinv", complex_pinv, NULL, 2, x + 2);
     check_gradients("complex cholesky", complex_cholesky, NULL, 2, x);
     check_gradients("complex qr", complex_qr, NULL, 2, x);
     check_gradients("complex svdvals", complex_svdvals, NULL, 2, x);
@@ -312,7 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_solutions), TEST(test_decompositions),   TEST(test_norms),
                                        TEST(test_complex),   TEST(test_complex_matrices), TEST(test_transforms),
-                                       TEST(test_refusals),  TEST(test_equal_values),
+                                       TEST(test_refusals),  TEST(test_equal_values),   TEST(test_inverses),
                                        TEST(test_norms_of_equal_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
