@@ -37,8 +37,10 @@ TN_API tn_status tn_status_of(const tn_array *x);
 
 /* ---- scalars as operands ---- */
 
-/* 0-d arrays that promote weakly; made on the other operand's device when combined. */
+/* 0-d arrays that promote weakly; made on the other operand's device when combined. A whole number that does not fit
+ * the other operand's integer dtype is TN_ERR_VALUE, but in comparisons. */
 TN_API tn_array *tn_weak_int(long long value);
+TN_API tn_array *tn_weak_uint(unsigned long long value);
 TN_API tn_array *tn_weak_float(double value);
 TN_API tn_array *tn_weak_bool(bool value);
 
@@ -52,8 +54,8 @@ inline const tn_array *TN_ARG(int x) { return tn_weak_int(x); }
 inline const tn_array *TN_ARG(long x) { return tn_weak_int(x); }
 inline const tn_array *TN_ARG(long long x) { return tn_weak_int(x); }
 inline const tn_array *TN_ARG(unsigned x) { return tn_weak_int(x); }
-inline const tn_array *TN_ARG(unsigned long x) { return tn_weak_int(static_cast<long long>(x)); }
-inline const tn_array *TN_ARG(unsigned long long x) { return tn_weak_int(static_cast<long long>(x)); }
+inline const tn_array *TN_ARG(unsigned long x) { return tn_weak_uint(x); }
+inline const tn_array *TN_ARG(unsigned long long x) { return tn_weak_uint(x); }
 inline const tn_array *TN_ARG(bool x) { return tn_weak_bool(x); }
 extern "C" {
 #else
@@ -61,7 +63,8 @@ static inline const tn_array *tn__same(const tn_array *x) { return x; }
 /* An operand: an array, or a C number of any arithmetic type. (NULL is an array that is missing, not 0.) */
 #define TN_ARG(x) \
     _Generic((x), tn_array *: tn__same, const tn_array *: tn__same, void *: tn__same, bool: tn_weak_bool, \
-             float: tn_weak_float, double: tn_weak_float, long double: tn_weak_float, default: tn_weak_int)(x)
+             float: tn_weak_float, double: tn_weak_float, long double: tn_weak_float, unsigned long: tn_weak_uint, \
+             unsigned long long: tn_weak_uint, default: tn_weak_int)(x)
 #endif
 
 /* ---- creation ---- */
@@ -72,19 +75,20 @@ typedef struct tn_create_opts {
     tn_device device; /* default: the thread's current device */
 } tn_create_opts;
 
-/* All zeros, all ones, all `value`; dtype float32 by default. */
+/* All zeros, all ones, all `value` (a long double, as that holds all integers of 64 bits); dtype float32 by default. */
 TN_API tn_array *tn_zeros_with(tn_shape shape, const tn_create_opts *opts);
 TN_API tn_array *tn_ones_with(tn_shape shape, const tn_create_opts *opts);
-TN_API tn_array *tn_full_with(tn_shape shape, double value, const tn_create_opts *opts);
-/* start, start + step, ... below stop (NumPy's arange; count = ceil((stop - start) / step)). Default dtype: int64
- * when all three are whole numbers, else float32. A step of 0 is TN_ERR_VALUE. */
+TN_API tn_array *tn_full_with(tn_shape shape, long double value, const tn_create_opts *opts);
+/* start, start + step, ... below stop (NumPy's arange; count = ceil((stop - start) / step), but the start alone of a
+ * step so long that this is 0). Default dtype: int64 when all three are whole numbers, else float32. A step of 0 is
+ * TN_ERR_VALUE. */
 TN_API tn_array *tn_arange_with(double start, double stop, double step, const tn_create_opts *opts);
 /* `count` numbers from start to stop, both included; float32 by default. */
 TN_API tn_array *tn_linspace_with(double start, double stop, int64_t count, const tn_create_opts *opts);
 /* Ones on the main diagonal of an n x m matrix (m < 0: m = n); float32 by default. */
 TN_API tn_array *tn_eye_with(int64_t n, int64_t m, const tn_create_opts *opts);
 /* A 0-d array of the value; float32 by default. Unlike a weak scalar it promotes like any array. */
-TN_API tn_array *tn_scalar_with(double value, const tn_create_opts *opts);
+TN_API tn_array *tn_scalar_with(long double value, const tn_create_opts *opts);
 /* A copy of host memory: shape's product of elements of `dtype` (not a default) in C order at `data`, which may be
  * freed afterwards. opts: the device; its dtype is not read. A compound literal needs parentheses around it, since a
  * macro stands before the function: tn_from_host(((float[]){1, 2}), TN_SHAPE(2), TN_FLOAT32). */

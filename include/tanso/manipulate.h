@@ -20,7 +20,7 @@ extern "C" {
 TN_API tn_array *tn_empty_with(tn_shape shape, const tn_create_opts *opts);
 /* x's shape, dtype and device, but for what opts say; all zero, all `value`. */
 TN_API tn_array *tn_empty_like_with(const tn_array *x, const tn_create_opts *opts);
-TN_API tn_array *tn_full_like_with(const tn_array *x, double value, const tn_create_opts *opts);
+TN_API tn_array *tn_full_like_with(const tn_array *x, long double value, const tn_create_opts *opts);
 /* n x n, ones on the diagonal; float32 by default. */
 TN_API tn_array *tn_identity_with(int64_t n, const tn_create_opts *opts);
 /* n x m (m < 0: n) of ones at and below the k-th diagonal, zeros above; float32 by default. */

@@ -23,7 +23,8 @@ static tn__node *number_node(const tn_arg *arg, tn__device *device)
 {
     bool real = tn_dtype_is_float(arg->dtype);
     tn__scalar scalar = real ? (tn__scalar){.f64 = arg->number.real} : (tn__scalar){.i = arg->number.whole};
-    tn_dtype dtype = real ? TN_FLOAT64 : arg->dtype == TN_BOOL ? TN_BOOL : TN_INT64;
+    bool large = arg->dtype == TN_UINT64 && arg->number.whole < 0; /* beyond int64 */
+    tn_dtype dtype = real ? TN_FLOAT64 : arg->dtype == TN_BOOL ? TN_BOOL : large ? TN_UINT64 : TN_INT64;
     tn__node *node = tn__const_scalar(scalar, dtype, tn__shape_scalar(), device);
     if (!tn__node_is_error(node))
         node->flags |= TN__NODE_WEAK;

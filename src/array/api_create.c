@@ -24,6 +24,11 @@ tn_array *tn_weak_int(long long value)
     TN__RETURN(weak((tn__scalar){.i = value}, TN_INT64));
 }
 
+tn_array *tn_weak_uint(unsigned long long value)
+{
+    TN__RETURN(weak((tn__scalar){.bits = value}, value > INT64_MAX ? TN_UINT64 : TN_INT64));
+}
+
 tn_array *tn_weak_float(double value)
 {
     TN__RETURN(weak((tn__scalar){.f64 = value}, TN_FLOAT64));
@@ -56,13 +61,20 @@ static target new_target(const char *operation, tn_shape shape, tn_dtype default
     return t;
 }
 
-static tn__node *full(const char *operation, tn_shape shape, double value,
-                      const tn_create_opts *opts)
+/* Not by way of double, which does not hold all integers of 64 bits. */
+static tn__scalar exactly(long double value, tn_dtype dtype)
+{
+    if (!tn_dtype_is_integer(dtype))
+        return tn__scalar_from_double((double)value, dtype);
+    return tn__scalar_from_int(value < 0 ? (int64_t)value : (int64_t)(uint64_t)value, dtype);
+}
+
+static tn__node *full(const char *operation, tn_shape shape, long double value, const tn_create_opts *opts)
 {
     target t = new_target(operation, shape, TN_FLOAT32, opts);
     if (!t.shape || !tn__number_fits(operation, value, t.dtype))
         return tn__failed();
-    return tn__const(value, t.dtype, t.shape, t.device);
+    return tn__const_scalar(exactly(value, t.dtype), t.dtype, t.shape, t.device);
 }
 
 tn_array *tn_zeros_with(tn_shape shape, const tn_create_opts *opts)
@@ -75,12 +87,12 @@ tn_array *tn_ones_with(tn_shape shape, const tn_create_opts *opts)
     TN__RETURN(full("ones", shape, 1, opts));
 }
 
-tn_array *tn_full_with(tn_shape shape, double value, const tn_create_opts *opts)
+tn_array *tn_full_with(tn_shape shape, long double value, const tn_create_opts *opts)
 {
     TN__RETURN(full("full", shape, value, opts));
 }
 
-tn_array *tn_scalar_with(double value, const tn_create_opts *opts)
+tn_array *tn_scalar_with(long double value, const tn_create_opts *opts)
 {
     TN__RETURN(full("scalar", (tn_shape){.ndim = 0}, value, opts));
 }
@@ -123,11 +135,13 @@ static bool whole(double x)
  * int64 and half precision in float32. */
 static tn__node *arange(double start, double stop, double step, const tn_create_opts *opts)
 {
-    if (!(isfinite(start) && isfinite(stop) && isfinite(step)) || step == 0)
+    if (!(isfinite(start) && isfinite(stop)) || isnan(step) || step == 0)
         TN__REFUSE(TN_ERR_VALUE, "arange",
                    "start %g, stop %g, step %g: expected finite numbers and a step other than 0",
                    start, stop, step);
-    double count = ceil((stop - start) / step);
+    double steps = (stop - start) / step, count = ceil(steps);
+    if (steps == 0 && stop != start) /* a step that is infinite, or nearly: the start alone, if it goes to the stop */
+        count = !signbit(steps);
     if (!(count < 0x1p62))
         TN__REFUSE(TN_ERR_VALUE, "arange", "from %g to %g by %g is too many elements", start, stop,
                    step);
@@ -141,16 +155,17 @@ static tn__node *arange(double start, double stop, double step, const tn_create_
                    "bool has 2 values, %lld are asked for; give another dtype",
                    (long long)t.shape->size);
 
-    if (count > 0 && (!tn__number_fits("arange", start, t.dtype) ||
-                      !tn__number_fits("arange", start + step * (count - 1), t.dtype)))
+    double last = count > 1 ? start + step * (count - 1) : start;
+    if (count > 0 && (!tn__number_fits("arange", start, t.dtype) || !tn__number_fits("arange", last, t.dtype)))
         return tn__failed();
 
     tn_dtype real = (tn_dtype)tn__dtypes[t.dtype].component; /* of complex numbers the real parts */
-    tn_dtype compute = tn_dtype_is_float(real) ? (tn_dtype)tn__dtypes[real].compute : TN_INT64;
-    tn_dtype stored = compute == TN_INT64 ? TN_INT64 : real;
+    tn_dtype integer = t.dtype == TN_UINT64 ? TN_UINT64 : TN_INT64;
+    tn_dtype compute = tn_dtype_is_float(real) ? (tn_dtype)tn__dtypes[real].compute : integer;
+    tn_dtype stored = compute == integer ? integer : real;
     tn__scalar first = tn__scalar_from_double(start, stored),
-               second = tn__scalar_from_double(start + step, stored), delta;
-    if (compute == TN_INT64) {
+               second = tn__scalar_from_double(count > 1 ? start + step : start, stored), delta;
+    if (compute == integer) {
         delta.i = (int64_t)((uint64_t)second.i - (uint64_t)first.i);
     } else {
         double difference =

@@ -140,7 +140,8 @@ static tn__node *power(tn__node *a, tn__node *b)
         return easy;
     bool integers = !tn__node_is_error(a) && !tn__node_is_error(b) &&
                     tn_dtype_is_integer(tn_dtype_promote((tn_dtype)a->dtype, (tn_dtype)b->dtype));
-    if (integers && tn__dtypes[b->dtype].class == TN__CLASS_SIGNED && !(b->flags & TN__NODE_WEAK) && smallest(b) < 0)
+    if (integers && a->shape->size > 0 && tn__dtypes[b->dtype].class == TN__CLASS_SIGNED &&
+        !(b->flags & TN__NODE_WEAK) && smallest(b) < 0)
         TN__REFUSE(TN_ERR_VALUE, "power",
                    "integers to negative integer powers are fractions; cast the base to a float dtype");
     return tn__binary(TN__OP_POWER, a, b);
@@ -187,13 +188,12 @@ tn_array *tn_where(const tn_array *condition, const tn_array *a, const tn_array 
 static tn__node *bound(tn__node *b, tn_dtype dtype)
 {
     int bits = 8 * tn__dtypes[dtype].size - (tn__dtypes[dtype].class == TN__CLASS_SIGNED);
-    if (!(b->flags & TN__NODE_WEAK) || b->dtype != TN_INT64 || !tn__foldable(b) || !tn_dtype_is_integer(dtype) ||
-        dtype == TN_INT64)
+    if (!tn__weak_integer(b) || tn__weak_holds(b, dtype))
         return b;
-    int64_t most = bits < 64 ? ((int64_t)1 << bits) - 1 : INT64_MAX, value = b->attr.scalar.i;
+    int64_t most = bits < 64 ? ((int64_t)1 << bits) - 1 : INT64_MAX;
     int64_t least = tn__dtypes[dtype].class == TN__CLASS_SIGNED ? -most - 1 : 0;
-    tn__node *end = tn__const_scalar((tn__scalar){.i = value < least ? least : value > most ? most : value}, TN_INT64,
-                                     b->shape, b->device);
+    bool below = b->dtype == TN_INT64 && b->attr.scalar.i < least;
+    tn__node *end = tn__const_scalar((tn__scalar){.i = below ? least : most}, TN_INT64, b->shape, b->device);
     if (!tn__node_is_error(end))
         end->flags |= TN__NODE_WEAK;
     return end;

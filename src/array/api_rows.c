@@ -207,6 +207,9 @@ static tn__node *search(tn__node *sorted, tn__node *values, bool right)
     tn__node *in[] = {sorted, values};
     bool weak;
     tn_dtype dtype = tn__common_dtype(2, in, &weak);
+    for (int i = 0; i < 2; i++) /* a number beyond the other's dtype has a place all the same */
+        if (tn__weak_integer(in[i]) && !tn__weak_holds(in[i], dtype))
+            dtype = tn_dtype_promote(dtype, (tn_dtype)in[i]->dtype);
     tn__device *device = tn__common_device("searchsorted", 2, in);
     if (!device)
         return tn__failed();

@@ -7,8 +7,6 @@
  */
 #include "array/build_parts.h"
 
-#include <inttypes.h>
-
 typedef struct bool_rule {
     unsigned char as;    /* the operation that does it for bool */
     bool int8;           /* computes as int8 instead */
@@ -43,11 +41,14 @@ tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak)
 {
     tn_dtype strong = TN_DTYPE_DEFAULT;
     int weak = -1;
+    bool large = false; /* a C number beyond int64, which is an integer like others beside arrays */
     for (int i = 0; i < count; i++) {
         int class = tn__dtypes[in[i]->dtype].class;
-        if (in[i]->flags & TN__NODE_WEAK)
+        if (in[i]->flags & TN__NODE_WEAK) {
+            large |= in[i]->dtype == TN_UINT64;
+            class = class == TN__CLASS_UNSIGNED ? TN__CLASS_SIGNED : class;
             weak = class > weak ? class : weak;
-        else if (!strong ||
+        } else if (!strong ||
                  class > tn__dtypes[strong].class) /* the highest first: uint16, int16, float16 are float32 */
             strong = (tn_dtype)in[i]->dtype;
     }
@@ -60,6 +61,7 @@ tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak)
     return weak == TN__CLASS_COMPLEX ? TN_COMPLEX64
            : weak == TN__CLASS_FLOAT ? TN_FLOAT32
            : weak == TN__CLASS_BOOL  ? TN_BOOL
+           : large                   ? TN_UINT64
                                      : TN_INT64;
 }
 
@@ -77,41 +79,33 @@ static tn_dtype float_of(int count, tn__node *const *in, tn_dtype common)
     return dtype;
 }
 
-static bool fits(int64_t value, tn_dtype dtype)
-{
-    if (dtype == TN_INT64 || !tn_dtype_is_integer(dtype))
-        return true;
-    int bits = 8 * tn__dtypes[dtype].size;
-    if (tn__dtypes[dtype].class == TN__CLASS_UNSIGNED)
-        return value >= 0 && (bits == 64 || value < (int64_t)1 << bits);
-    return value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1);
-}
-
 /* Checks weak integers against T. A comparison with one beyond T has an answer all the same, in a
- * wider dtype. */
+ * wider dtype: beyond int64 (build_map.c: and not beside a signed one) in uint64. */
 static bool weak_integers_fit(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule)
 {
     const tn__op_info *info = &tn__ops[op];
     for (int i = info->props & TN_CONDITION ? 1 : 0; i < arity; i++) {
         const tn__node *a = in[i];
-        if (!(a->flags & TN__NODE_WEAK) || a->dtype != TN_INT64 || !tn__foldable(a))
+        if (!tn__weak_integer(a))
             continue;
         int64_t value = a->attr.scalar.i;
-        if (rule->compute == TN_BOOL || fits(value, rule->compute))
+        bool large = a->dtype == TN_UINT64 && value < 0; /* beyond int64 */
+        if (rule->compute == TN_BOOL || tn__weak_holds(a, rule->compute))
             ;
         else if (info->result == TN__RESULT_BOOL && info->types == TN__TYPES_ALL)
-            rule->compute = tn_dtype_promote(rule->compute, TN_INT64);
+            rule->compute = large ? TN_UINT64 : tn_dtype_promote(rule->compute, TN_INT64);
         else
             return tn__fail(TN_ERR_VALUE, info->name,
-                            "the number %" PRId64 " does not fit %s, the dtype of the other operand; cast that operand "
+                            "the number %s does not fit %s, the dtype of the other operand; cast that operand "
                             "to a wider dtype with tn_cast",
-                            value, tn_dtype_name(rule->compute)),
+                            tn__weak_text(a, (char[TN__NUMBER_TEXT]){0}), tn_dtype_name(rule->compute)),
                    false;
-        if (op == TN__OP_POWER && i == 1 && value < 0 && tn_dtype_is_integer(rule->compute))
+        if (op == TN__OP_POWER && i == 1 && value < 0 && !large && tn_dtype_is_integer(rule->compute) &&
+            in[0]->shape->size > 0)
             return tn__fail(TN_ERR_VALUE, info->name,
-                            "integers to a negative integer power (%" PRId64
-                            ") are fractions; cast the base to a float dtype, or give the exponent as a float",
-                            value),
+                            "integers to a negative integer power (%lld) are fractions; cast the base to a float "
+                            "dtype, or give the exponent as a float",
+                            (long long)value),
                    false;
     }
     return true;

@@ -150,8 +150,8 @@ static bool is_of_either_sign(tn__op op, const tn__node *a, const tn__node *b)
     if (tn__ops[op].result != TN__RESULT_BOOL || tn__ops[op].types != TN__TYPES_ALL)
         return false;
     const tn__node *other = a->dtype == TN_UINT64 ? b : b->dtype == TN_UINT64 ? a : NULL;
-    return other && tn__dtypes[other->dtype].class == TN__CLASS_SIGNED &&
-           !((a->flags | b->flags) & TN__NODE_WEAK) && !tn__node_is_error(a) && !tn__node_is_error(b);
+    return other && tn__dtypes[other->dtype].class == TN__CLASS_SIGNED && !(other->flags & TN__NODE_WEAK) &&
+           !tn__node_is_error(a) && !tn__node_is_error(b);
 }
 
 /* A comparison of the two, exact as NumPy's: a negative number is below all of uint64, others fit it. */

@@ -2,6 +2,7 @@
 /* What every builder uses: checked shapes, the scalars of constants. */
 #include "array/build_parts.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -31,6 +32,11 @@ tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to)
     if (from == to)
         return scalar;
     bool beyond_int64 = from == TN_UINT64 && scalar.bits > INT64_MAX && !tn_dtype_is_integer(to);
+    if (beyond_int64 && tn__dtypes[to].component == TN_FLOAT32) { /* not by way of double, which would round twice */
+        tn__scalar rounded = {0};
+        rounded.f32 = (float)scalar.bits;
+        return rounded;
+    }
     if (tn__dtype_inexact(from) || beyond_int64)
         return tn__scalar_from_double(tn__scalar_to_double(scalar, from), to);
     return tn__scalar_from_int(tn__scalar_to_int(scalar, from), to);
@@ -46,16 +52,16 @@ static bool beyond(const char *operation, const char *number, tn_dtype dtype)
     return false;
 }
 
-bool tn__number_fits(const char *operation, double value, tn_dtype dtype)
+bool tn__number_fits(const char *operation, long double value, tn_dtype dtype)
 {
     if (!tn_dtype_is_integer(dtype))
         return true;
     bool is_signed = tn__dtypes[dtype].class == TN__CLASS_SIGNED;
-    double end = ldexp(1, 8 * tn__dtypes[dtype].size - is_signed), whole = trunc(value);
+    long double end = ldexpl(1, 8 * tn__dtypes[dtype].size - is_signed), whole = truncl(value);
     if (whole >= (is_signed ? -end : 0) && whole < end)
         return true;
-    char number[32];
-    snprintf(number, sizeof number, "%.17g", value);
+    char number[TN__NUMBER_TEXT];
+    snprintf(number, sizeof number, fabsl(value) < 0x1p64L ? "%.20Lg" : "%.17Lg", value);
     return beyond(operation, number, dtype);
 }
 
@@ -63,14 +69,30 @@ bool tn__weak_fits(const char *operation, const tn__node *a, tn_dtype dtype)
 {
     if (!(a->flags & TN__NODE_WEAK) || !tn__foldable(a) || !tn_dtype_is_integer(dtype) || a->dtype == TN_BOOL)
         return true;
-    if (a->dtype != TN_INT64)
+    if (!tn_dtype_is_integer((tn_dtype)a->dtype))
         return tn__number_fits(operation, tn__scalar_to_double(a->attr.scalar, (tn_dtype)a->dtype), dtype);
-    int64_t value = a->attr.scalar.i;
-    if (tn__scalar_to_int(tn__scalar_from_int(value, dtype), dtype) == value && (dtype != TN_UINT64 || value >= 0))
+    char number[TN__NUMBER_TEXT];
+    return tn__weak_holds(a, dtype) || beyond(operation, tn__weak_text(a, number), dtype);
+}
+
+bool tn__weak_holds(const tn__node *integer, tn_dtype dtype)
+{
+    int64_t value = integer->attr.scalar.i;
+    if (!tn_dtype_is_integer(dtype))
         return true;
-    char number[32];
-    snprintf(number, sizeof number, "%lld", (long long)value);
-    return beyond(operation, number, dtype);
+    if (value < 0 && (integer->dtype == TN_UINT64 || dtype == TN_UINT64))
+        return integer->dtype == dtype;
+    return tn__scalar_to_int(tn__scalar_from_int(value, dtype), dtype) == value;
+}
+
+const char *tn__weak_text(const tn__node *integer, char *text)
+{
+    int64_t value = integer->attr.scalar.i;
+    if (integer->dtype == TN_UINT64)
+        snprintf(text, TN__NUMBER_TEXT, "%" PRIu64, (uint64_t)value);
+    else
+        snprintf(text, TN__NUMBER_TEXT, "%" PRId64, value);
+    return text;
 }
 
 tn__node *tn__strong(tn__node *a)

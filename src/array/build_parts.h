@@ -56,10 +56,20 @@ static inline bool tn__collapsible(const tn__node *a, tn__op op)
 tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to);
 /* Has the dtype a number, cut to a whole one if it is an integer dtype? Latches, and names the range, if not. Float
  * dtypes and bool have all. */
-bool tn__number_fits(const char *operation, double value, tn_dtype dtype);
+bool tn__number_fits(const char *operation, long double value, tn_dtype dtype);
 /* The same of a weak scalar; anything else fits. */
 bool tn__weak_fits(const char *operation, const tn__node *a, tn_dtype dtype);
-/* A weak scalar as an ordinary array: bool, int64 or float32; anything else as it is. */
+/* Is it a weak scalar, and a whole number: of int64, or of uint64 beyond that? */
+static inline bool tn__weak_integer(const tn__node *a)
+{
+    return a->flags & TN__NODE_WEAK && tn_dtype_is_integer((tn_dtype)a->dtype) && tn__foldable(a);
+}
+/* Whether a dtype has it. Latches nothing. */
+bool tn__weak_holds(const tn__node *integer, tn_dtype dtype);
+/* Its digits, in `text`, of TN__NUMBER_TEXT bytes. */
+const char *tn__weak_text(const tn__node *integer, char *text);
+#define TN__NUMBER_TEXT 32
+/* A weak scalar as an ordinary array: bool, int64, uint64 or float32; anything else as it is. */
 tn__node *tn__strong(tn__node *a);
 
 /* How an elementwise operation computes its operands. */

@@ -20,7 +20,7 @@ static bool castable(tn_dtype from, tn_dtype to)
 
 static bool check_cast(const tn_kernel *kernel, const tn__user_param *param, const tn__node *in)
 {
-    bool weak_integer = in->flags & TN__NODE_WEAK && in->dtype == TN_INT64 && param->dtype != TN_BOOL;
+    bool weak_integer = tn__weak_integer(in) && param->dtype != TN_BOOL;
     if (weak_integer || castable(in->dtype, param->dtype))
         return true;
     tn__fail(TN_ERR_DTYPE, kernel->name,

@@ -14,7 +14,7 @@ tn_array *tn_empty_with(tn_shape shape, const tn_create_opts *opts)
     return tn_zeros_with(shape, opts);
 }
 
-tn_array *tn_full_like_with(const tn_array *x, double value, const tn_create_opts *opts)
+tn_array *tn_full_like_with(const tn_array *x, long double value, const tn_create_opts *opts)
 {
     if (tn_is_error(x))
         return tn__again(x);

@@ -253,6 +253,28 @@ static void check_numbers(void)
     EXPECT(tn_logspace(0, 7, 8, .dtype = TN_UINT8, .base = 2), 1, 2, 4, 8, 16, 32, 64, 128);
 }
 
+/* Steps beyond the stop, and powers of which there is none. */
+static void check_few(void)
+{
+    EXPECT(tn_arange(3, 4, INFINITY), 3);
+    EXPECT(tn_arange(3, 4, INFINITY, .dtype = TN_INT32), 3);
+    EXPECT(tn_arange(5, 0, -INFINITY, .dtype = TN_FLOAT64), 5);
+    EXPECT(tn_arange(0, 1e-300, 1e300), 0);
+    assert_int_equal(tn_size(tn_arange(0, -1, INFINITY)), 0);
+    assert_int_equal(tn_size(tn_arange(0, 5, -INFINITY)), 0);
+    assert_int_equal(tn_size(tn_arange(0, 0, INFINITY)), 0);
+    REFUSED(tn_arange(0, INFINITY, INFINITY), TN_ERR_VALUE, "finite");
+    REFUSED(tn_arange(0, 1, NAN), TN_ERR_VALUE, "finite");
+    const int64_t less[] = {-1};
+    tn_array *none = tn_zeros(TN_SHAPE(0), .dtype = TN_INT64), *minus = tn_from_int64s(less, 1);
+    assert_int_equal(tn_size(tn_power(none, -1)), 0);
+    assert_int_equal(tn_size(tn_power(none, minus)), 0);
+    assert_int_equal(tn_size(tn_power(minus, none)), 0);
+    assert_int_equal(tn_dtype_of(tn_power(tn_zeros(TN_SHAPE(0, 1), .dtype = TN_UINT8), minus)), TN_INT64);
+    REFUSED(tn_power(tn_arange(2, 3, 1), -1), TN_ERR_VALUE, "fractions");
+    REFUSED(tn_power(tn_arange(2, 3, 1), minus), TN_ERR_VALUE, "fractions");
+}
+
 #define BOTH(name) \
     static void test_##name(void **state) \
     { \
@@ -269,11 +291,13 @@ BOTH(pads)
 BOTH(statistics)
 BOTH(folds)
 BOTH(numbers)
+BOTH(few)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks), cmocka_unit_test(test_assigned),
                                        cmocka_unit_test(test_pads), cmocka_unit_test(test_statistics),
-                                       cmocka_unit_test(test_folds), cmocka_unit_test(test_numbers)};
+                                       cmocka_unit_test(test_folds), cmocka_unit_test(test_numbers),
+                                       cmocka_unit_test(test_few)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
