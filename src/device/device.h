@@ -69,6 +69,8 @@ typedef struct tn__device_ops {
     bool (*supports)(tn__device *device, int op, tn_dtype dtype);
     /* (optional) Starts a function of a user's own source: device/launch.h. */
     tn_status (*launch)(tn__device *device, const struct tn__launch *launch);
+    /* (optional) About how many nanoseconds loading a program would wait for a compiler. */
+    int64_t (*pause)(tn__device *device, const tn__program *program);
 } tn__device_ops;
 
 /* Those of a device. Streams are lanes; lane 0, the device's own, is there without being made. What this thread asks

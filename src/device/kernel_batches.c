@@ -49,9 +49,9 @@ typedef struct weighed {
     size_t bytes;
 } weighed;
 
-/* How much there is to compile: what comes in front of all kernels is parsed and left out. */
-static size_t bytes_of(const tn__program_text *text, int kernel)
+size_t tn__kernel_bytes(const tn__program *program, int kernel)
 {
+    const tn__program_text *text = &program->text;
     const tn__kernel_text *k = &text->kernel[kernel];
     size_t bytes = 0;
     for (int i = k->own; i < k->count; i++)
@@ -106,7 +106,7 @@ tn_status tn__kernel_batches_make(const tn__program *program, const bool *missin
     bool done = list && load && batches->first && batches->kernel;
     for (int k = 0; k < program->text.kernel_count && done; k++)
         if (missing[k]) {
-            list[count] = (weighed){.kernel = k, .bytes = bytes_of(&program->text, k)};
+            list[count] = (weighed){.kernel = k, .bytes = tn__kernel_bytes(program, k)};
             bytes += list[count++].bytes;
         }
     if (done && count) {

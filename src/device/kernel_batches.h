@@ -17,6 +17,9 @@ enum { TN__KEY = 33 };
  * `identity`. TN_ERR_MEMORY. */
 tn_status tn__kernel_keys(const tn__program *program, const char *identity, char (*key)[TN__KEY]);
 
+/* How much of a kernel there is to compile: what comes in front of all kernels is parsed and left out. */
+size_t tn__kernel_bytes(const tn__program *program, int kernel);
+
 typedef struct tn__kernel_batches {
     int count;
     int *first;  /* where each one's kernels begin in `kernel`, and behind them all */

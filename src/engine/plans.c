@@ -27,6 +27,9 @@
  * more. */
 #define SOON 16
 #define PATIENCE (1 << 27)
+/* A compiler that would take longer than this has to be worth it first, unless it is for more work at once. */
+#define LONG_PAUSE  2000000000 /* ns */
+#define MODEST_WORK (1 << 26)
 
 struct tn__cached {
     uint64_t hash;
@@ -43,6 +46,10 @@ struct tn__cached {
     int64_t work;                  /* element operations of its evaluations so far */
     bool recurs;                   /* often enough to be compiled */
     bool kernels_failed;           /* the compiler would not: the reference evaluator from now on */
+    tn__plan *waiting;             /* a plan of kernels that would take longer to compile than all runs did by now */
+    int64_t pause;                 /* nanoseconds that it would take */
+    _Atomic bool waits;            /* so it is, and */
+    _Atomic int64_t spent;         /* its runs have taken so many nanoseconds */
     tn__loaded operations, kernels;
 };
 
@@ -84,6 +91,7 @@ static void destroy(tn__cached *e)
 {
     unload(&e->operations);
     unload(&e->kernels);
+    tn__plan_free(e->waiting);
     pthread_mutex_destroy(&e->build);
     tn__free(e->key);
     tn__free(e);
@@ -177,16 +185,24 @@ tn__compile_options tn__engine_options(bool kernels)
                                  .precision = tn__engine_switches.precision};
 }
 
-static bool build(const tn__collection *c, tn__cached *e, bool kernels, tn__loaded *loaded)
+static tn__plan *make_plan(const tn__collection *c, bool kernels)
 {
     tn__graph graph;
     if (!tn__collection_graph(c, &graph)) {
         tn__fail_memory("eval", 0);
-        return false;
+        return NULL;
     }
     tn__compile_options options = tn__engine_options(kernels);
     tn__plan *plan = tn__compile(&graph, c->device, &options);
     tn__graph_free(&graph);
+    return plan;
+}
+
+static bool build(const tn__collection *c, tn__cached *e, bool kernels, tn__loaded *loaded)
+{
+    tn__plan *plan = kernels && e->waiting ? e->waiting : make_plan(c, kernels);
+    if (kernels)
+        e->waiting = NULL;
     if (!plan)
         return false;
     tn__executable *executable = NULL;
@@ -235,18 +251,37 @@ static bool fall_back(const tn__collection *c, tn__cached *e)
     return true;
 }
 
+/* A long pause for a compiler is made only when all runs without kernels have taken as long: so a graph that does not
+ * come again often takes twice as long at most. Not where the reference evaluator might want much more memory. */
+static bool rather_waits(const tn__collection *c, tn__cached *e)
+{
+    if (tn__engine_switches.compile != TN_COMPILE_AUTO || !c->device->capabilities.operations || c->users ||
+        !c->device->ops->pause || tn__collection_work(c) > MODEST_WORK)
+        return false;
+    if (!e->waiting) {
+        bool clean = !tn__latched();
+        e->waiting = make_plan(c, true);
+        if (!e->waiting && clean) /* whoever builds it meets the same */
+            tn_clear_error();
+        e->pause = e->waiting ? c->device->ops->pause(c->device, &e->waiting->program) : 0;
+    }
+    e->waits = e->pause > LONG_PAUSE && e->pause > e->spent;
+    return e->waits;
+}
+
 static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e, bool recurs)
 {
     tn__loaded *loaded = NULL;
     pthread_mutex_lock(&e->build);
-    if (wants_kernels(c, e, recurs)) {
+    bool waits = wants_kernels(c, e, recurs) && !e->kernels.plan && rather_waits(c, e);
+    if (!waits && wants_kernels(c, e, recurs)) {
         bool clean = !tn__latched();
         if (e->kernels.plan || build(c, e, true, &e->kernels))
             loaded = &e->kernels;
         else if (fall_back(c, e) && clean)
             tn_clear_error();
     }
-    if (!loaded && (e->kernels_failed || !wants_kernels(c, e, recurs)) &&
+    if (!loaded && (waits || e->kernels_failed || !wants_kernels(c, e, recurs)) &&
         (e->operations.plan || build(c, e, false, &e->operations)))
         loaded = &e->operations;
     pthread_mutex_unlock(&e->build);
@@ -293,6 +328,10 @@ const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
         tn__plans_release(e);
     return loaded;
 }
+
+bool tn__plans_wait(const tn__cached *e) { return e->waits; }
+
+void tn__plans_spent(tn__cached *e, int64_t nanoseconds) { e->spent += nanoseconds; }
 
 void tn__plans_release(tn__cached *e)
 {

@@ -21,6 +21,9 @@ typedef struct tn__loaded {
 /* Finds or makes the loaded plan for a collection, and holds it until tn__plans_release. NULL with a latched error. */
 const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held);
 void tn__plans_release(tn__cached *held);
+/* Whether its kernels wait until its runs have taken long enough; how long another one took. */
+bool tn__plans_wait(const tn__cached *held);
+void tn__plans_spent(tn__cached *held, int64_t nanoseconds);
 /* Forgets all plans (those in use when they are let go). */
 void tn__plans_clear(void);
 

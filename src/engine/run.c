@@ -3,6 +3,7 @@
  * values. */
 #include "engine/run.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -187,7 +188,11 @@ tn_status tn__run_prepare(tn__collection *c, tn__running *r)
 tn_status tn__run_start(tn__collection *c, tn__running *r)
 {
     c->begun = true;
-    return r->loaded->plan->program.step_count ? start(c, r->loaded, r) : TN_OK;
+    int64_t began = tn__plans_wait(r->held) ? tn__nanoseconds() : 0;
+    tn_status status = r->loaded->plan->program.step_count ? start(c, r->loaded, r) : TN_OK;
+    if (began)
+        tn__plans_spent(r->held, tn__nanoseconds() - began);
+    return status;
 }
 
 void tn__run_end(tn__collection *c, tn__running *r, tn_status status, bool step)

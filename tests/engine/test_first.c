@@ -85,8 +85,42 @@ static void test_counts(void **state)
     tn_set_compile(TN_COMPILE_AUTO);
 }
 
+/* The second derivative of a chain of sines of one element. */
+static double chain(int count)
+{
+    double value = 0;
+    TN_SCOPE
+    {
+        tn_array *x = tn_requires_grad(tn_scalar(0.3)), *y = x, *first, *second;
+        for (int i = 0; i < count; i++)
+            y = tn_sin(y);
+        const tn_array *xs[] = {x};
+        assert_int_equal(tn_gradients(y, 1, xs, true, &first), TN_OK);
+        assert_int_equal(tn_gradients(first, 1, xs, false, &second), TN_OK);
+        value = tn_item(second);
+    }
+    return value;
+}
+
+/* What takes a moment without kernels, and half a minute to compile, is not compiled when it comes again. */
+static void test_long_pause(void **state)
+{
+    (void)state;
+    TEST_ABOUT_CPU("a device with a reference evaluator");
+    uint64_t compiled = tn_engine_stats().compilations;
+    double value = chain(700);
+    for (int i = 0; i < 3; i++)
+        assert_true(chain(700) == value);
+    assert_int_equal(tn_engine_stats().compilations, compiled);
+    uint64_t before = asked();
+    chain(3); /* what is compiled quickly is, when it comes again */
+    chain(3);
+    assert_true(asked() > before);
+    assert_true(tn_ok());
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts), cmocka_unit_test(test_long_pause)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

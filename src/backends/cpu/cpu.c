@@ -107,6 +107,12 @@ static tn_status cpu_load(tn__device *device, const tn__program *program, tn__ex
     return TN_OK;
 }
 
+static int64_t cpu_pause(tn__device *device, const tn__program *program)
+{
+    (void)device;
+    return program->text.kernel_count ? tn__cpu_modules_pause(program) : 0;
+}
+
 static tn_status cpu_run(tn__executable *executable, void *const *buffers, const uint64_t *scalars)
 {
     for (int i = 0; i < executable->step_count; i++) {
@@ -131,6 +137,7 @@ static const tn__device_ops cpu_ops = {
     .unload = cpu_unload,
     .describe = tn__processor_describe,
     .launch = tn__cpu_launch,
+    .pause = cpu_pause,
 };
 
 static int cpu_count(const char **why)

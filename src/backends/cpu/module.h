@@ -16,6 +16,8 @@ tn_status tn__cpu_module_load(const char *source, int count, const char *const *
 /* A module for each kernel of a program whose text tells them apart; those that are nowhere to be found are compiled
  * side by side. `module` has room for them all, and keeps those that were found even if others fail. */
 tn_status tn__cpu_modules_load(const tn__program *program, tn__cpu_module **module);
+/* About how many nanoseconds that would wait for the compiler. */
+int64_t tn__cpu_modules_pause(const tn__program *program);
 tn__cpu_kernel tn__cpu_module_kernel(const tn__cpu_module *module, const char *name);
 void tn__cpu_module_release(tn__cpu_module *module);
 

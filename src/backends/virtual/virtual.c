@@ -137,6 +137,11 @@ static tn_status virtual_run(tn__executable *executable, void *const *buffers, c
     return status;
 }
 
+static int64_t virtual_pause(tn__device *device, const tn__program *program)
+{
+    return behind(device)->ops->pause(behind(device), program);
+}
+
 static void virtual_unload(tn__executable *executable)
 {
     if (!executable)
@@ -157,6 +162,7 @@ static const tn__device_ops virtual_ops = {
     .synchronize = virtual_synchronize,
     .supports = virtual_supports,
     .launch = virtual_launch,
+    .pause = virtual_pause,
 };
 
 static tn_status virtual_open(int index, tn__device *device)
