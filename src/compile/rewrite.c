@@ -3,7 +3,8 @@
  * Rewriting: the graph is rebuilt value by value. Equal expressions become one value; a reshape of an elementwise value
  * becomes the elementwise value of reshapes, so that reshapes end at leaves and products, where they cost nothing; what
  * is chosen of an array in another dtype becomes that dtype's value of what is chosen, so that the array need not be
- * stored in it. Of gathers that are there for their look at the indices, those go whose indices something else looks at.
+ * stored in it. Of gathers that are there for their look at the indices, those go whose indices something else looks
+ * at.
  */
 #include "compile/compile.h"
 
