@@ -12,6 +12,7 @@
 #ifndef TANSO_OPTIM_H
 #define TANSO_OPTIM_H
 
+#include <tanso/comm.h>
 #include <tanso/nn.h>
 
 #ifdef __cplusplus
@@ -121,6 +122,16 @@ TN_API tn_optimizer *tn_optimizer_new_with(tn_layer *layer, const char *states, 
  * have their old values that were overwritten in place, as all are whose old values nobody else holds; of a norm it is
  * told some steps later, which change nothing either. */
 TN_API tn_status tn_step(tn_optimizer *optimizer);
+/*
+ * Has an optimizer work for several ranks, each of which trains the same network with its own samples and calls tn_step
+ * as often: parameters become rank 0's, now, or, of those that have no shape yet, in the first step that finds them;
+ * and each step goes by the mean of all ranks' gradients, before hooks and clipping, so that parameters stay the same
+ * everywhere. A rank without a gradient for a parameter counts as one of 0. Where ranks began with different
+ * parameters that came in a step, this step only makes them equal, and updates nothing (give all ranks one tn_seed).
+ * The communicator, which must last as long as the optimizer, may be of one rank: then nothing changes.
+ */
+TN_API tn_status tn_optimizer_distribute(tn_optimizer *optimizer, tn_comm *comm) TN_MUST_CHECK;
+
 /* Frees it with its state; the layer stays. NULL is ignored. */
 TN_API void tn_optimizer_free(tn_optimizer *optimizer);
 /* TN_OK, or why making it failed. */

@@ -12,6 +12,7 @@
 #ifndef TANSO_SAMPLER_H
 #define TANSO_SAMPLER_H
 
+#include <tanso/comm.h>
 #include <tanso/data.h>
 #include <tanso/dataset.h>
 
@@ -37,6 +38,18 @@ typedef struct tn_length_sampler_opts {
  * lengths[i], copied, is that of sample i. */
 TN_API tn_sampler *tn_length_sampler_with(int64_t size, const int64_t *lengths, const tn_length_sampler_opts *opts);
 
+typedef struct tn_rank_sampler_opts {
+    const char *_;
+    bool shuffle; /* a new order each epoch, from the loader's seed and the epoch's number */
+    bool uneven;  /* every sample once, so that some ranks may have one less; default: as many for all ranks, by some
+                     samples twice */
+} tn_rank_sampler_opts;
+/* This rank's share of each epoch of a dataset of `size` samples: those that a loader of all of them has, shuffled or
+ * not, are dealt out one by one, so that minibatches of n samples of the ranks of a communicator together are those of
+ * n * ranks samples of a single process. All ranks give their loaders the same seed. The communicator is not used
+ * later. */
+TN_API tn_sampler *tn_rank_sampler_with(int64_t size, const tn_comm *comm, const tn_rank_sampler_opts *opts);
+
 /* Writes the positions of `count` samples of an epoch into rows; negative ones count from the end. Random numbers come
  * from `generator`, which depends on the loader's seed and the epoch. It may be called in any thread, also by several
  * at once, for an epoch more than once and before it begins: the same epoch must give the same rows. */
@@ -56,6 +69,7 @@ TN_API tn_status tn_sampler_status(const tn_sampler *sampler);
 #ifndef TN_NO_MACROS
 #define tn_weighted_sampler(...) TN__CALL_VV(tn_weighted_sampler_with, tn_weighted_sampler_opts, __VA_ARGS__, )
 #define tn_length_sampler(...) TN__CALL_VV(tn_length_sampler_with, tn_length_sampler_opts, __VA_ARGS__, )
+#define tn_rank_sampler(...) TN__CALL_VV(tn_rank_sampler_with, tn_rank_sampler_opts, __VA_ARGS__, )
 #define tn_sampler_of(...) TN__CALL_VVV(tn_sampler_of_with, tn_sampler_opts, __VA_ARGS__, )
 #endif
 

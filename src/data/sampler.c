@@ -21,7 +21,7 @@ static tn__object_kind objects = TN__OBJECT_KIND(tn_sampler, "sampler");
 
 /* ---- all samplers ---- */
 
-static tn_sampler *sampler_new(tn_status (*order)(const tn_sampler *sampler, const tn__epoch_order *want))
+tn_sampler *tn__sampler_new(tn_status (*order)(const tn_sampler *sampler, const tn__epoch_order *want))
 {
     tn_sampler *sampler = tn__object_new(&objects);
     if (!sampler) {
@@ -33,7 +33,7 @@ static tn_sampler *sampler_new(tn_status (*order)(const tn_sampler *sampler, con
     return sampler;
 }
 
-static tn_sampler *sampler_done(tn_sampler *sampler, tn_status status)
+tn_sampler *tn__sampler_done(tn_sampler *sampler, tn_status status)
 {
     if (status != TN_OK && !sampler->is_static)
         sampler->error = tn__error_retain(tn__error_last());
@@ -179,7 +179,7 @@ static tn_status take_weights(tn_sampler *sampler, int64_t size, const double *w
 tn_sampler *tn_weighted_sampler_with(int64_t size, const double *weights, const tn_weighted_sampler_opts *opts)
 {
     bool distinct = opts && opts->distinct;
-    tn_sampler *sampler = sampler_new(distinct ? without_replacement : with_replacement);
+    tn_sampler *sampler = tn__sampler_new(distinct ? without_replacement : with_replacement);
     int64_t samples = TN__OPTION(opts, samples, size);
     tn_status status = TN_OK;
     if (sampler->is_static)
@@ -192,7 +192,7 @@ tn_sampler *tn_weighted_sampler_with(int64_t size, const double *weights, const 
     sampler->samples = samples;
     if (status == TN_OK)
         status = take_weights(sampler, size, weights, distinct);
-    return sampler_done(sampler, status);
+    return tn__sampler_done(sampler, status);
 }
 
 /* ---- by length ---- */
@@ -241,7 +241,7 @@ static tn_status in_windows(const tn_sampler *sampler, const tn__epoch_order *wa
 
 tn_sampler *tn_length_sampler_with(int64_t size, const int64_t *lengths, const tn_length_sampler_opts *opts)
 {
-    tn_sampler *sampler = sampler_new(in_windows);
+    tn_sampler *sampler = tn__sampler_new(in_windows);
     int64_t window = TN__OPTION(opts, window, DEFAULT_WINDOW);
     tn_status status = TN_OK;
     if (sampler->is_static)
@@ -256,7 +256,7 @@ tn_sampler *tn_length_sampler_with(int64_t size, const int64_t *lengths, const t
     sampler->window = window;
     if (status == TN_OK && size)
         memcpy(sampler->lengths, lengths, (size_t)size * sizeof *lengths);
-    return sampler_done(sampler, status);
+    return tn__sampler_done(sampler, status);
 }
 
 /* ---- by a user's function ---- */
@@ -273,7 +273,7 @@ static tn_status by_function(const tn_sampler *sampler, const tn__epoch_order *w
 
 tn_sampler *tn_sampler_of_with(int64_t samples, tn_order_fn order, void *user, const tn_sampler_opts *opts)
 {
-    tn_sampler *sampler = sampler_new(by_function);
+    tn_sampler *sampler = tn__sampler_new(by_function);
     tn_status status = TN_OK;
     if (sampler->is_static) {
         if (opts && opts->free_user)
@@ -289,5 +289,5 @@ tn_sampler *tn_sampler_of_with(int64_t samples, tn_order_fn order, void *user, c
     else if (samples < 1)
         status = tn__fail(TN_ERR_VALUE, "sampler_of", "expected an epoch of 1 sample or more, got %lld",
                           (long long)samples);
-    return sampler_done(sampler, status);
+    return tn__sampler_done(sampler, status);
 }

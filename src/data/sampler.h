@@ -22,6 +22,8 @@ struct tn_sampler {
     double *weights;   /* running sums of them, or of distinct samples the weights themselves */
     int64_t *lengths;  /* of samples */
     int64_t window;
+    int64_t ranks, rank; /* of a communicator */
+    bool shuffles;
     tn_order_fn function;
     void *user;
     void (*free_user)(void *user);
@@ -29,6 +31,10 @@ struct tn_sampler {
     bool is_static;
 };
 
+/* One whose orders a function fills in, for any dataset; and the end of making one, which a status other than TN_OK
+ * makes inert. Without memory it is a static one, which is to be left as it is. */
+tn_sampler *tn__sampler_new(tn_status (*order)(const tn_sampler *sampler, const tn__epoch_order *want));
+tn_sampler *tn__sampler_done(tn_sampler *sampler, tn_status status);
 /* Takes a sampler over for `owner`, as tn__dataset_take does. NULL is nothing. */
 tn_status tn__sampler_take(tn_sampler *sampler, const char *owner);
 void tn__sampler_free_taken(tn_sampler *sampler);

@@ -6,6 +6,7 @@
 #ifndef TN_OPTIM_OPTIMIZER_H
 #define TN_OPTIM_OPTIMIZER_H
 
+#include <tanso/comm.h>
 #include <tanso/io.h>
 #include <tanso/optim.h>
 #include "array/build.h"
@@ -68,6 +69,7 @@ static inline unsigned tn__rule_fields(const tn__optimizer_rule *rule) { return 
 typedef struct tn__tracked {
     tn_array *param;                 /* the layer's */
     char *path;
+    bool shared;                     /* is rank 0's on all ranks */
     int64_t steps;                   /* updates that it had */
     tn_optimizer_opts own;           /* options of its own: those of the bits; lr as a factor */
     unsigned own_given;
@@ -80,6 +82,8 @@ typedef struct tn__work {
     tn__node *gradient; /* NULL: the parameter is left alone */
     tn__node *value;
     tn__node *state[TN__MAX_STATE];
+    int bucket;         /* distribute.c: the one that the gradient travels in, from 1; 0: none */
+    int64_t place;      /* where it begins there */
 } tn__work;
 
 typedef struct tn__hook {
@@ -120,6 +124,7 @@ struct tn_optimizer {
     tn__work *work;   /* scratch of a step: one a tracked parameter */
     tn__node **roots; /* scratch: 1 + TN__MAX_STATE a tracked parameter, and one */
     size_t work_capacity, root_capacity;
+    tn_comm *comm;    /* borrowed: the ranks whose gradients' means it takes; NULL: this one alone */
     tn__hook *hooks;
     size_t hook_count, hook_capacity;
     struct { /* clip.c: of gradients whose norm is no finite number */
@@ -179,6 +184,11 @@ tn_status tn__optimizer_set_counts(tn_optimizer *optimizer, const char *text);
 /* ---- gradient.c ---- */
 /* A parameter's gradient after noise, lasso, LARS and decay; p and g of one dtype. */
 tn__node *tn__gradient_changed(const tn__settings *u, tn__node *p, tn__node *g);
+
+/* ---- distribute.c ---- */
+/* Before a step of several ranks: gradients become means over them. skip: some rank had other parameters than rank 0,
+ * and so gradients of them, which nobody wants: all have rank 0's now, and no step is made. */
+tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip);
 
 /* ---- clip.c ---- */
 /* Clips the gradients in place of the list by their joint norm; NULL entries are parameters without one. Sets the

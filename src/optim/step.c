@@ -317,9 +317,13 @@ tn_status tn_step(tn_optimizer *optimizer)
         return status;
     }
     TN__GUARD_OF("step", optimizer);
+    bool skip = false;
     tn__no_grad_depth++;
-    status = run_hooks(optimizer);
-    if (status == TN_OK)
+    if (optimizer->comm)
+        status = tn__optimizer_share(optimizer, &skip);
+    if (status == TN_OK && !skip)
+        status = run_hooks(optimizer);
+    if (status == TN_OK && !skip)
         status = update(optimizer);
     else
         clear_gradients(optimizer);

@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "nn": ["array", "autograd", "engine", "io"],
     "optim": ["nn", "comm"],
     "io": ["engine"],
-    "data": ["engine", "nn", "io"],
+    "data": ["engine", "nn", "io", "comm"],
     "train": ["autograd", "backends", "optim", "io", "data"],
     "cli": ["train"],
 }

@@ -275,6 +275,7 @@ static void training(void)
     const int64_t lengths[] = {3, 4};
     tn_sampler_free(tn_weighted_sampler(2, weights, .samples = 5));
     tn_sampler_free(tn_length_sampler(2, lengths, .window = 3));
+    tn_sampler_free(tn_rank_sampler(2, tn_comm_self(), .shuffle = true, .uneven = true));
     tn_sampler_free(tn_sampler_of(2, NULL, NULL, .free_user = NULL));
     tn_clear_error();
     tn_loader *loader = tn_loader_new(tn_spiral(5, 1), .batch = 8, .shuffle = true, .seed = 2, .drop_last = true);

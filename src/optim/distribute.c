@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Optimizers of several ranks, which all have the same network: parameters begin as rank 0's, and before each update
+ * gradients become their means over the ranks.
+ *
+ * Gradients travel in buckets: one vector of all that have a dtype and a device in common, up to a size, behind which
+ * lies for each of them whether this rank has it, so that the sums tell how many do. What each rank does so depends on
+ * the parameters alone: a rank whose samples have run out, or whose graph leaves some of them out, gives zeros. Buckets
+ * are evaluated like a step, with the loss and what else would be lost; the means are parts of them, and the division
+ * is left to the update.
+ */
+#include "optim/optimizer.h"
+
+#include <tanso/array.h>
+
+#include "autograd/backward.h"
+#include "comm/comm.h"
+#include "engine/engine.h"
+
+#define MOST ((int64_t)1 << 24) /* elements of a bucket, but for one parameter that is larger */
+
+/* ---- parameters ---- */
+
+static tn__node *from_root(tn_comm *comm, tn__node *node)
+{
+    const tn__collective_call call = {.kind = TN__BROADCAST};
+    return tn__collective(comm, &call, node, (tn_dtype)node->dtype, node->shape);
+}
+
+/* Whether two values differ anywhere; in NaN they do. */
+static tn_status differ(tn__node *a, tn__node *b, bool *differs)
+{
+    bool some = false;
+    tn__node *unequal = tn__binary(TN__OP_NOT_EQUAL, a, b);
+    unequal = tn__node_is_error(unequal) ? unequal : tn__reduce(TN__OP_ANY, unequal, (1u << a->shape->ndim) - 1);
+    tn_status status = tn__evaluate(1, &unequal);
+    if (status == TN_OK)
+        status = tn__read(unequal, &some);
+    *differs |= some;
+    return status;
+}
+
+static tn_status share_one(tn_optimizer *optimizer, tn__tracked *tracked, bool *changed)
+{
+    tn__call call = tn__enter();
+    tn__node *own = tn__array_node(tracked->param);
+    tn__node *root = own->shape->size ? from_root(optimizer->comm, own) : own;
+    tn_status status = tn__node_is_error(root) ? tn__error_raise(root->error) : TN_OK;
+    if (status == TN_OK && root != own)
+        status = differ(own, root, changed);
+    if (status == TN_OK && root != own && optimizer->comm->place.rank != 0)
+        tn__param_point(tracked->param, root);
+    tracked->shared |= status == TN_OK;
+    tn__leave(call);
+    return status;
+}
+
+/* Rank 0's parameters for all, of those that have come since; whether any rank had others. */
+static tn_status share_params(tn_optimizer *optimizer, bool *changed)
+{
+    bool any = false, own = false;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
+        if (optimizer->tracked[i].shared)
+            continue;
+        any = true;
+        status = share_one(optimizer, &optimizer->tracked[i], &own);
+    }
+    bool some = own;
+    const tn__transfer most = {.kind = TN__ALL_REDUCE,
+                               .op = TN_COMM_MAX,
+                               .dtype = TN_BOOL,
+                               .itemsize = sizeof own,
+                               .count = 1,
+                               .from = &own,
+                               .to = &some};
+    if (status == TN_OK && any)
+        status = tn__comm_transfer(optimizer->comm, &most, "step", "a comparison of parameters");
+    *changed = some;
+    return status;
+}
+
+/* ---- buckets ---- */
+
+/* The parameters that may have gradients, from `first` on, that go into one bucket; `taken` tells of each which bucket
+ * it is in. Returns how many there are. */
+static int choose(tn_optimizer *optimizer, size_t first, int bucket)
+{
+    const tn__node *like = tn__array_node(optimizer->tracked[first].param);
+    int64_t elements = 0;
+    int count = 0;
+    for (size_t i = first; i < optimizer->tracked_count; i++) {
+        const tn__node *p = tn__array_node(optimizer->tracked[i].param);
+        if (optimizer->work[i].bucket || p->dtype != like->dtype || p->device != like->device ||
+            !(p->flags & TN__NODE_LEAF_VAR) || (count && elements + p->shape->size > MOST))
+            continue;
+        optimizer->work[i].bucket = bucket;
+        optimizer->work[i].place = elements;
+        elements += p->shape->size;
+        count++;
+    }
+    return count;
+}
+
+static tn_array *handle(tn__node *node) { return tn__leave_array(tn__enter(), node); }
+
+/* The bucket as an array of the scope: gradients one behind the other, and which of them there are. */
+static tn_array *pack(tn_optimizer *optimizer, int bucket, int count)
+{
+    TN__FREED const tn_array **parts = tn__alloc(2 * sizeof *parts * (size_t)count);
+    int done = 0;
+    if (!parts) {
+        tn__fail_memory("step", 2 * sizeof *parts * (size_t)count);
+        return tn__failed_array();
+    }
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        const tn_array *param = optimizer->tracked[i].param;
+        tn__node *p = tn__array_node(param), *g = optimizer->work[i].gradient;
+        if (optimizer->work[i].bucket != bucket)
+            continue;
+        tn__call call = tn__enter();
+        const tn__shape *one = tn__shape_intern(1, (int64_t[]){1});
+        tn__node *flat = tn__reshape(g ? g : tn__const_like(p, 0), 1, &p->shape->size);
+        tn__node *there = one ? tn__const(g != NULL, (tn_dtype)p->dtype, one, p->device) : tn__failed();
+        parts[done] = handle(flat);
+        parts[count + done++] = handle(there);
+        tn__leave(call);
+    }
+    return tn_concatenate(2 * count, parts, 0);
+}
+
+/* Elements begin .. begin + size - 1 of a bucket, as a shape. */
+static tn__node *part(tn__node *bucket, int64_t begin, const tn__shape *shape)
+{
+    const int64_t step = 1;
+    tn__node *piece = tn__slice_node(bucket, &begin, &step, &shape->size);
+    return tn__node_is_error(piece) ? piece : tn__reshape_like(piece, shape);
+}
+
+/* Whether any rank has a gradient that this one has not: by its place behind the others. */
+static tn_status others_have(tn__node *bucket, int64_t place, bool *have)
+{
+    tn__node *number = part(bucket, place, tn__shape_scalar());
+    number = tn__node_is_error(number) ? number : tn__cast(number, TN_FLOAT64);
+    double count = 0;
+    tn_status status = tn__evaluate(1, &number);
+    if (status == TN_OK)
+        status = tn__read(number, &count);
+    *have = count > 0;
+    return status;
+}
+
+/* The means out of a bucket of sums, into the parameters' records. */
+static tn_status unpack(tn_optimizer *optimizer, int bucket, int count, tn__node *sums)
+{
+    int64_t place = sums->shape->size - count;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
+        tn_array *param = optimizer->tracked[i].param;
+        if (optimizer->work[i].bucket != bucket)
+            continue;
+        bool have = optimizer->work[i].gradient != NULL;
+        if (!have)
+            status = others_have(sums, place, &have);
+        place++;
+        if (!have || status != TN_OK)
+            continue;
+        tn__node *mean = part(sums, optimizer->work[i].place, tn__array_node(param)->shape);
+        mean = tn__node_is_error(mean) ? mean : tn__with(TN__OP_DIVIDE, mean, optimizer->comm->place.size);
+        tn__var *var = tn__array_var(param);
+        if (tn__node_is_error(mean))
+            status = tn__error_raise(mean->error);
+        else if (!var)
+            status = tn__fail_memory("step", sizeof *var);
+        else
+            tn__var_set_grad(var, mean);
+    }
+    return status;
+}
+
+/* Sums of a bucket over the ranks. The evaluation is a step's: the loss comes along, which it would not find again. */
+static tn_status exchange(tn_optimizer *optimizer, int bucket, int count)
+{
+    const tn__collective_call sum = {.kind = TN__ALL_REDUCE};
+    tn__scope_guard scope = tn__scope_enter();
+    tn__call call = tn__enter();
+    tn__node *own = tn__node_of(pack(optimizer, bucket, count), "step");
+    tn_status status = tn__node_is_error(own) ? tn__error_raise(own->error) : tn__evaluate_step(1, &own);
+    tn__node *sums = NULL;
+    if (status != TN_OK)
+        tn__comm_break(optimizer->comm, true); /* the others wait */
+    else
+        sums = tn__collective(optimizer->comm, &sum, own, (tn_dtype)own->dtype, own->shape);
+    if (sums)
+        status = tn__node_is_error(sums) ? tn__error_raise(sums->error) : unpack(optimizer, bucket, count, sums);
+    tn__leave(call);
+    tn__scope_leave(&scope);
+    return status;
+}
+
+static void look_for_gradients(tn_optimizer *optimizer)
+{
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        const tn__var *var = tn__handle_of(optimizer->tracked[i].param)->var;
+        optimizer->work[i] = (tn__work){.gradient = var ? tn__var_grad(var) : NULL};
+    }
+}
+
+tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip)
+{
+    tn_status status = tn__comm_usable(optimizer->comm, "step");
+    if (status == TN_OK)
+        status = share_params(optimizer, skip);
+    if (*skip || status != TN_OK)
+        return status;
+    look_for_gradients(optimizer);
+    int bucket = 0;
+    for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
+        int count = optimizer->work[i].bucket ? 0 : choose(optimizer, i, bucket + 1);
+        if (count)
+            status = exchange(optimizer, ++bucket, count);
+    }
+    return status;
+}
+
+tn_status tn_optimizer_distribute(tn_optimizer *optimizer, tn_comm *comm)
+{
+    TN__NO_PLACE();
+    tn_status status = tn__optimizer_raise(optimizer);
+    if (status == TN_OK)
+        status = tn__comm_usable(comm, "optimizer_distribute");
+    if (status == TN_OK)
+        status = tn__optimizer_sync(optimizer);
+    if (status != TN_OK)
+        return status;
+    optimizer->comm = comm->place.size > 1 ? comm : NULL;
+    for (size_t i = 0; i < optimizer->tracked_count; i++)
+        optimizer->tracked[i].shared = false;
+    bool changed = false;
+    tn__no_grad_depth++;
+    status = optimizer->comm ? share_params(optimizer, &changed) : TN_OK;
+    tn__no_grad_depth--;
+    return status;
+}
