@@ -57,6 +57,9 @@ typedef struct tn_train_opts {
     volatile const int *stop;
     const tn_device *devices; /* several, instead of `device`: TN_DEVICES(...), which share each minibatch, as those of
                                  a tn_parallel_updater; tests are on the first; NULL: one */
+    tn_comm *comm; /* ranks that train together (comm.h): each, on one device, takes its share of every minibatch, whose
+                      samples they must divide, and of the test samples; what is written and reported is by rank 0
+                      alone; figures are of all. All of them read the snapshot to go on from */
 } tn_train_opts;
 
 /*

@@ -378,6 +378,8 @@ typedef struct tn_evaluator_opts {
     void *user;
     const char *name;      /* default "main": the model's, in keys */
     tn_status (*hook)(void *user); /* before each evaluation: stateful networks start anew there */
+    tn_comm *comm;         /* means over all ranks' samples, the same for all; each evaluates its own loader, that of
+                              tn_rank_sampler with .uneven for exact ones; borrowed */
 } tn_evaluator_opts;
 /* Means of what is reported over one epoch of a loader, in evaluation mode and without gradients; each layer's own mode
  * is restored. Reported under the extension's name, "validation": "validation/main/loss". Means are weighted by

@@ -251,7 +251,15 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
         return tn__cli_failure("train", "the path '%.60s...' of --out is too long", options->out);
     if (!options->out)
         default_out(options->arguments[0], out, sizeof out);
-    if (!options->resume && !options->quiet)
+    tn_comm *comm = tn_comm_world();
+    if (tn_comm_status(comm) != TN_OK)
+        return tn__library_error("train");
+    bool first = tn_comm_rank(comm) == 0; /* which alone writes and speaks */
+    if (!getenv("TANSO_THREADS") && tn_comm_local_size(comm) > 1)
+        tn_set_threads(tn_threads() > tn_comm_local_size(comm) ? tn_threads() / tn_comm_local_size(comm) : 1);
+    if (!options->device && devices[0].kind == TN_DEVICE_CUDA) /* as many as there are take one each */
+        devices[0] = tn_cuda(tn_comm_local_rank(comm) % tn_device_count(TN_DEVICE_CUDA));
+    if (!options->resume && !options->quiet && first)
         tell_of_earlier(out);
     bool earlier = !options->resume && holds(out, SNAPSHOT); /* stays until an epoch is done */
     signals before;
@@ -262,6 +270,7 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
                                 .schedule = schedule, .extend = extend, .epochs = (int)options->epochs,
                                 .batch = options->batch,
                                 .seed = options->seed, .devices = devices, .out = out, .resume = options->resume,
+                                .comm = comm,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted};
     tn_status status = tn_train_with(options->arguments[0], &opts, &last);
     let_signals(&before);
@@ -269,6 +278,8 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
         return interrupted ? stopped(options->arguments[0], out, holds(out, SNAPSHOT) && (last.epoch || !earlier),
                                      interrupted)
                            : tn__library_error("train");
+    if (!first)
+        return TN__EXIT_DONE;
     if (isfinite(last.test_accuracy))
         printf("test accuracy %.2f%%", 100 * last.test_accuracy);
     else
@@ -328,6 +339,7 @@ const tn__command tn__command_train = {
             "mnist, fashion-mnist, kmnist, cifar10, cifar100, svhn, ptb (or synthetic:cifar10, a computed\n"
             "stand-in), spiral, sine, or a folder of IDX files named like MNIST's.",
     .examples = "  tanso train digits\n"
+                "  mpirun -n 4 tanso train mnist\n"
                 "  tanso train mnist --model \"linear:1000 sigmoid linear:10\" --optimizer sgd:lr=0.01\n"
                 "  tanso train mnist --lr 0.05\n"
                 "  tanso train mnist --epochs 100 --extend early-stopping:patience=5 --extend best-model\n"

@@ -188,7 +188,7 @@ static tn_comm *new_world(void)
 /* One that lasts. One that could not be made does so until it is asked for again. */
 static tn_comm *lasting(tn_comm **place, tn_comm *(*make)(void))
 {
-    if (*place && (*place)->group)
+    if (*place && (*place)->number)
         return *place;
     if (*place && *place != &no_memory) {
         forget(*place);

@@ -4,6 +4,7 @@
 #include <tanso/array.h>
 #include <tanso/autograd.h>
 #include "nn/layer.h"
+#include "train/meter.h"
 #include "train/observation.h"
 #include "train/parts.h"
 
@@ -16,6 +17,7 @@ typedef struct evaluator {
     void *user;
     char *name;
     tn_status (*hook)(void *user);
+    tn_comm *comm; /* NULL: of this rank alone */
 } evaluator;
 
 /* ---- modes ---- */
@@ -125,6 +127,8 @@ static tn_status evaluator_call(tn_trainer *trainer, void *user)
     tn_status status = name ? tn_reporter_add(reporter, name, e->model) : tn__fail_memory("evaluator", 64);
     if (status == TN_OK)
         status = evaluate(e, reporter, seen, means);
+    if (status == TN_OK && e->comm)
+        status = tn__summary_share(means, e->comm);
     if (status == TN_OK && result)
         status = tn_summary_observe(means, NULL, result);
     return tn__or_latched(status);
@@ -172,7 +176,7 @@ tn_extension *tn_evaluator_with(tn_loader *loader, tn_layer *model, const tn_eva
     evaluator *e = tn__calloc(1, sizeof *e);
     if (e)
         *e = (evaluator){.loader = loader, .model = model, .device = opts->device, .user = opts->user,
-                         .hook = opts->hook, .loss = opts->loss ? opts->loss : tn_usual_loss,
+                         .hook = opts->hook, .comm = opts->comm, .loss = opts->loss ? opts->loss : tn_usual_loss,
                          .name = tn__strdup(name)};
     if (!e || !e->name) {
         tn__free(e);

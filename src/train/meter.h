@@ -3,6 +3,8 @@
 #ifndef TN_TRAIN_METER_H
 #define TN_TRAIN_METER_H
 
+#include <tanso/comm.h>
+#include <tanso/report.h>
 #include <tanso/train.h>
 
 /* What a meter has added up so far: `total` on its device where anything was recorded there, the rest on the host. Both
@@ -21,5 +23,9 @@ double tn__meter_mean(tn_meter *meter);
 tn_array *tn__meter_array(tn_meter *meter);
 tn_status tn__meter_read(tn_meter *meter, tn__meter_sums *sums);
 tn_status tn__meter_restore(tn_meter *meter, const tn__meter_sums *sums);
+
+/* ---- summary.c ---- */
+/* Means over what all ranks have added, who have the same keys, in one order; deviations stay a rank's own. */
+tn_status tn__summary_share(tn_summary *summary, tn_comm *comm);
 
 #endif

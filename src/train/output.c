@@ -129,6 +129,8 @@ tn_status tn__output_open(tn__run *run)
     if (!*run->out)
         return tn__fail(TN_ERR_VALUE, "train", "expected the name of a folder for the results, got \"\"");
     run->snapshot_path = path_of(run, snapshot_name);
+    if (run->follows)
+        return run->snapshot_path ? TN_OK : TN_ERR_MEMORY;
     tn_status status = run->snapshot_path ? tn__folder_make("train", run->out) : TN_ERR_MEMORY;
     if (status == TN_OK)
         status = lock(run, &alone);
@@ -293,7 +295,7 @@ static const tn_extension_kind files_kind = {.name = "files",
 
 tn_status tn__output_extend(tn__run *run)
 {
-    if (!run->out)
+    if (!run->out || run->follows)
         return TN_OK;
     tn_status status = TN_OK;
     if (run->saves) {

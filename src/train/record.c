@@ -6,6 +6,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <tanso/array.h>
+#include <tanso/comm.h>
+#include <tanso/device.h>
+#include <tanso/engine.h>
 #include "core/clock.h"
 #include "train/parts.h"
 #include "train/run.h"
@@ -103,6 +107,20 @@ static tn_status call(tn_trainer *trainer, void *user)
 
 /* ---- epochs ---- */
 
+/* Ranks have had as many samples each. */
+static double mean_over_ranks(const tn__run *run, double own)
+{
+    double mean = own;
+    if (run->comm)
+        TN_SCOPE {
+            tn_create_opts on_host = {.device = tn_cpu()};
+            const tn_shape scalar = {.ndim = 0};
+            tn_array *x = tn_from_host_with(&own, scalar, TN_FLOAT64, &on_host);
+            mean = tn_item(tn_comm_all_reduce(run->comm, x, TN_COMM_MEAN));
+        }
+    return mean;
+}
+
 static tn_status after(tn_trainer *trainer, void *user)
 {
     tn__run *run = user;
@@ -111,11 +129,13 @@ static tn_status after(tn_trainer *trainer, void *user)
     const tn_observation *seen = tn_trainer_observation(trainer);
     double now = tn__seconds();
     tn_epoch row = {.epoch = (int)tn_trainer_epoch(trainer),
-                    .train_loss = tn_summary_mean(run->losses, LOSS),
+                    .train_loss = mean_over_ranks(run, tn_summary_mean(run->losses, LOSS)),
                     .test_loss = tn_observation_number(seen, "validation/main/loss"),
                     .test_accuracy = tn_observation_number(seen, "validation/main/accuracy"),
                     .seconds = run->spent + now - run->began,
                     .samples_per_second = (double)run->done / (run->trained - run->began)};
+    if (run->comm)
+        row.samples_per_second *= tn_comm_size(run->comm);
     tn_summary_clear(run->losses);
     run->spent = 0;
     run->done = 0;

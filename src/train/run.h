@@ -16,6 +16,9 @@ typedef struct tn__run {
     tn__words words;
     tn_device device;
     const tn_device *devices; /* several that share minibatches, the first is `device`; NULL: one */
+    tn_comm *comm;   /* of several ranks; NULL: this process alone */
+    bool follows;    /* another rank writes and reports */
+    int64_t share;   /* samples of a minibatch that are this rank's */
     int epochs;
     bool classifies; /* integer targets */
     tn_layer *net;

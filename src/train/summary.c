@@ -143,6 +143,39 @@ tn_status tn_summary_add(tn_summary *summary, const char *key, const tn_array *v
     return fine ? tn_error_code() : TN_OK;
 }
 
+/* Two numbers a key, what was added up and its weight, go round. */
+static tn_status add_up(tn_comm *comm, int64_t count, double *numbers)
+{
+    tn_status status = TN_OK;
+    TN_SCOPE {
+        tn_create_opts on_host = {.device = tn_cpu()};
+        tn_shape shape = {.ndim = 1, .dim = {2 * count}};
+        tn_array *sums = tn_comm_all_reduce(comm, tn_from_host_with(numbers, shape, TN_FLOAT64, &on_host), TN_COMM_SUM);
+        status = tn_to_host(sums, numbers, 2 * (size_t)count * sizeof *numbers);
+    }
+    return status;
+}
+
+tn_status tn__summary_share(tn_summary *summary, tn_comm *comm)
+{
+    size_t count = summary->count;
+    TN__FREED double *numbers = tn__alloc(2 * count * sizeof *numbers);
+    tn_status status = numbers ? TN_OK : tn__fail_memory("summary", 2 * count * sizeof *numbers);
+    for (size_t i = 0; i < count && status == TN_OK; i++) {
+        tn__meter_sums own;
+        status = tn__meter_read(summary->entries[i].value, &own);
+        numbers[2 * i] = own.total + own.at_once;
+        numbers[2 * i + 1] = own.weight;
+    }
+    if (status == TN_OK)
+        status = add_up(comm, (int64_t)count, numbers);
+    for (size_t i = 0; i < count && status == TN_OK; i++) {
+        const tn__meter_sums all = {.at_once = numbers[2 * i], .weight = numbers[2 * i + 1]};
+        status = tn__meter_restore(summary->entries[i].value, &all);
+    }
+    return status;
+}
+
 tn_status tn_summary_add_observation(tn_summary *summary, const tn_observation *observation)
 {
     tn_status status = TN_OK;

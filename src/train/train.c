@@ -7,7 +7,9 @@
 #include <unistd.h>
 #include <tanso/array.h>
 #include <tanso/autograd.h>
+#include <tanso/comm.h>
 #include <tanso/device.h>
+#include <tanso/sampler.h>
 #include "core/error.h"
 #include "core/memory.h"
 #include "train/parts.h"
@@ -33,7 +35,7 @@ static tn_archive *open_snapshot(const tn__run *run, const tn_train_opts *opts)
 {
     if (!opts->resume)
         return NULL;
-    if (!run->out) {
+    if (!run->snapshot_path) {
         tn__fail(TN_ERR_VALUE, "train", "resuming needs the folder of the run, and `out` is NULL");
         return NULL;
     }
@@ -86,17 +88,38 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
     if (status != TN_OK)
         return status;
     run->optimizer = tn_optimizer_parse(run->words.text[TN__WORD_OPTIMIZER], run->net);
-    return tn_optimizer_status(run->optimizer);
+    status = tn_optimizer_status(run->optimizer);
+    return status == TN_OK && run->comm ? tn_optimizer_distribute(run->optimizer, run->comm) : status;
+}
+
+/* Which part of a minibatch is this rank's. */
+static tn_status divide_batch(tn__run *run)
+{
+    int64_t batch = (int64_t)tn__words_number(&run->words, TN__WORD_BATCH), ranks = 1;
+    if (run->comm)
+        ranks = tn_comm_size(run->comm);
+    run->share = batch / ranks;
+    if (batch % ranks == 0)
+        return TN_OK;
+    return tn__fail(TN_ERR_VALUE, "train",
+                    "%" PRId64 " ranks cannot divide minibatches of %" PRId64 " samples evenly: ask for %" PRId64,
+                    ranks, batch, (batch / ranks + 1) * ranks);
 }
 
 /* Both loaders; the training one owns its dataset, the test one too. */
 static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
 {
-    tn_loader_opts shuffled = {.batch = (int64_t)tn__words_number(&run->words, TN__WORD_BATCH),
+    tn_loader_opts shuffled = {.batch = run->share,
                                .seed = tn__words_number(&run->words, TN__WORD_SEED),
                                .shuffle = true,
                                .device = run->device};
     tn_loader_opts ordered = {.batch = TEST_BATCH, .device = run->device};
+    if (run->comm) {
+        shuffled.sampler = tn_rank_sampler_with(tn_dataset_size(train), run->comm,
+                                                &(tn_rank_sampler_opts){.shuffle = true});
+        ordered.sampler = tn_rank_sampler_with(tn_dataset_size(test), run->comm,
+                                               &(tn_rank_sampler_opts){.uneven = true});
+    }
     run->train = tn_loader_new_with(train, &shuffled);
     run->test = tn_loader_new_with(test, &ordered);
     tn_status status = tn_loader_status(run->train);
@@ -107,21 +130,23 @@ static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
 static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
 {
     run->epochs = (int)tn__words_number(&run->words, TN__WORD_EPOCHS);
-    tn__lines_begin(&run->lines, opts->report, run->epochs, tn_loader_samples(run->train));
+    FILE *report = run->follows ? NULL : opts->report;
+    tn__lines_begin(&run->lines, report, run->epochs, tn_loader_samples(run->train));
     tn_trainer_opts trainer_opts = {.stop = tn__stop_new(run),
-                                    .out = run->out ? run->out : ".", /* where nothing is made */
+                                    .out = run->out && !run->follows ? run->out : ".", /* where nothing is made */
                                     .stop_flag = opts->stop,
                                     .quiet = true};
+    tn_evaluator_opts evaluating = {.comm = run->comm};
     tn_updater_opts updating = {.loss = tn__record_loss, .user = run, .devices = run->devices};
     tn_updater *updater = run->devices ? tn_parallel_updater_with(run->train, run->optimizer, &updating)
                                        : tn_standard_updater_with(run->train, run->optimizer, &updating);
     run->trainer = tn_trainer_new_with(updater, &trainer_opts);
     tn_status status = tn_extend_with(run->trainer, tn__record_new(run), NULL);
     if (status == TN_OK)
-        status = tn_extend_with(run->trainer, tn_evaluator_with(run->test, run->net, NULL), NULL);
+        status = tn_extend_with(run->trainer, tn_evaluator_with(run->test, run->net, &evaluating), NULL);
     if (status == TN_OK)
         status = tn__named_extend(run, run->words.text[TN__WORD_SCHEDULE], run->words.text[TN__WORD_EXTEND]);
-    tn_progress_bar_opts bar = {.stream = opts->report};
+    tn_progress_bar_opts bar = {.stream = report};
     if (status == TN_OK && run->lines.terminal)
         status = tn_extend_with(run->trainer, tn_progress_bar_with(&bar), NULL);
     return status == TN_OK ? tn__output_extend(run) : status;
@@ -139,7 +164,7 @@ static tn_status restore(tn__run *run, tn_archive *snapshot)
                         "resuming",
                         run->snapshot_path, epoch, run->history.count);
     run->resumed = tn_trainer_iteration(run->trainer);
-    int64_t batch = (int64_t)tn__words_number(&run->words, TN__WORD_BATCH), done = tn_loader_position(run->train);
+    int64_t batch = run->share, done = tn_loader_position(run->train);
     int64_t expected = tn_loader_epoch(run->train) * tn_loader_length(run->train) + (done + batch - 1) / batch;
     if (run->resumed != expected)
         return tn__fail(TN_ERR_FORMAT, "train",
@@ -170,6 +195,9 @@ static void say_what(tn__run *run, const tn_dataset *train, const tn_dataset *te
     tn__lines_say(&run->lines, "%s: %" PRId64 " parameters; %s, %s rate, batch %s, seed %s, on %s%s",
              text[TN__WORD_MODEL], tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_SCHEDULE],
              text[TN__WORD_BATCH], text[TN__WORD_SEED], devices, threads);
+    if (run->comm)
+        tn__lines_say(&run->lines, "by %d ranks, with %" PRId64 " samples of each batch", tn_comm_size(run->comm),
+                      run->share);
     if (*text[TN__WORD_EXTEND])
         tn__lines_say(&run->lines, "with %s", text[TN__WORD_EXTEND]);
     if (run->resumed >= 0)
@@ -210,6 +238,8 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
         status = tn__words_default(&run->words, outputs);
     if (status == TN_OK)
         status = make_net(run, train, outputs);
+    if (status == TN_OK)
+        status = divide_batch(run);
     tn_status made = make_loaders(run, train, test); /* in any case: they own the datasets */
     status = status == TN_OK ? made : status;
     if (status == TN_OK)
@@ -307,9 +337,16 @@ tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch
                    .resumed = -1,
                    .devices = several ? opts->devices : NULL,
                    .device = device.kind == TN_DEVICE_DEFAULT ? tn_device_best() : device};
-    tn_status status = TN_OK;
+    int ranks = opts->comm ? tn_comm_size(opts->comm) : 1;
+    tn_status status = ranks < 0 ? tn_comm_status(opts->comm) : TN_OK;
+    run.comm = ranks > 1 ? opts->comm : NULL;
+    run.follows = run.comm && tn_comm_rank(run.comm) != 0;
+    if (run.comm && several)
+        status = tn__fail(TN_ERR_UNSUPPORTED, "train",
+                          "%d ranks train together, each on one device: start as many as there are devices", ranks);
     TN_SCOPE {
-        status = start(&run, dataset, opts);
+        if (status == TN_OK)
+            status = start(&run, dataset, opts);
         if (status == TN_OK)
             status = go(&run);
         if (last && run.history.count)

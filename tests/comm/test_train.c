@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* tn_train by several ranks: the figures of a run by one, files by rank 0 alone, and going on from its snapshot. */
+#include "comm/ranks.h"
+
+#include <unistd.h>
+
+static tn_comm *comm;
+static int rank, size;
+static char folder[512]; /* the same for all ranks */
+
+enum { BATCH = 60 }; /* which 1 to 4 ranks divide, and which divides the 300 samples */
+
+static tn_epoch figures(tn_comm *with, int epochs, const char *out, bool resume, int64_t batch, tn_status expected)
+{
+    tn_epoch last;
+    tn_status status = tn_train("spiral", &last, .model = "linear:10 sigmoid linear:3", .optimizer = "sgd:lr=1",
+                                .extend = "early-stopping:patience=50 log:file=means.json", .epochs = epochs,
+                                .batch = batch, .seed = 3, .device = test_device(), .out = out, .resume = resume,
+                                .comm = with);
+    if (status != expected)
+        fail_msg("%s, %s", tn_status_name(status), tn_error());
+    return last;
+}
+
+static void near(double got, double expected)
+{
+    if (!(got > expected - 1e-4 * expected - 1e-6 && got < expected + 1e-4 * expected + 1e-6))
+        fail_msg("rank %d: got %.9g, expected %.9g", rank, got, expected);
+}
+
+static void assert_same_figures(const tn_epoch *a, const tn_epoch *b)
+{
+    assert_int_equal(a->epoch, b->epoch);
+    near(a->train_loss, b->train_loss);
+    near(a->test_loss, b->test_loss);
+    near(a->test_accuracy, b->test_accuracy);
+}
+
+static void test_as_alone(void **state)
+{
+    (void)state;
+    char own[600], path[700];
+    snprintf(own, sizeof own, "%s/own%d", folder, rank);
+    tn_epoch alone = figures(NULL, 4, own, false, BATCH, TN_OK);
+    tn_epoch shared = figures(comm, 2, folder, false, BATCH, TN_OK);
+    assert_int_equal(shared.epoch, 2);
+    assert_int_equal(tn_comm_barrier(comm), TN_OK);
+    if (rank == 0) /* goes on by itself from what all have made */
+        figures(NULL, 3, folder, true, BATCH, TN_OK);
+    assert_int_equal(tn_comm_barrier(comm), TN_OK);
+    shared = figures(comm, 4, folder, true, BATCH, TN_OK);
+    assert_same_figures(&shared, &alone);
+    assert_int_equal(tn_comm_barrier(comm), TN_OK);
+    static const char *const files[] = {"snapshot.safetensors", "model.safetensors", "log.jsonl", "means.json"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        assert_int_equal(access(path, F_OK), 0);
+    }
+    assert_int_equal(access("means.json", F_OK), -1);
+}
+
+static void test_batch_that_ranks_do_not_divide(void **state)
+{
+    (void)state;
+    if (size == 1)
+        return;
+    figures(comm, 1, NULL, false, 12 * size + 1, TN_ERR_VALUE);
+    tn_clear_error();
+}
+
+/* The folder of rank 0, for all. */
+static bool make_folder(void)
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.400s/tanso-ranks-XXXXXX", parent ? parent : "/tmp");
+    if (rank == 0 && !mkdtemp(folder))
+        return false;
+    TN_SCOPE {
+        tn_array *name = tn_from_host(folder, TN_SHAPE(sizeof folder), TN_UINT8);
+        if (tn_to_host(tn_comm_broadcast(comm, name, 0), folder, sizeof folder) != TN_OK)
+            return false;
+    }
+    return true;
+}
+
+int main(void)
+{
+    comm = tn_comm_world();
+    if (tn_comm_status(comm) != TN_OK) {
+        fprintf(stderr, "%s\n", tn_error());
+        return 1;
+    }
+    tn_set_compile(TN_COMPILE_NEVER);
+    rank = tn_comm_rank(comm);
+    size = tn_comm_size(comm);
+    if (!make_folder())
+        return 1;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone),
+                                       cmocka_unit_test(test_batch_that_ranks_do_not_divide)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[600];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return tn_comm_barrier(comm) != TN_OK || (rank == 0 && system(command) != 0) || failed;
+}
