@@ -29,7 +29,7 @@
 #define PATIENCE (1 << 27)
 /* A compiler that would take longer than this has to be worth it first, unless it is for more work at once. */
 #define LONG_PAUSE  2000000000 /* ns */
-#define MODEST_WORK (1 << 26)
+#define MODEST_WORK SMALL_WORK
 
 struct tn__cached {
     uint64_t hash;
