@@ -434,6 +434,17 @@ static tn_status add_built_on(tn__collection *c)
 
 /* ---- collecting ---- */
 
+/* Whoever asked for a step holds what it replaces until it is known to have succeeded. That does not keep memory from
+ * being reused by the step itself: it counts as a reference from an entry. */
+static void count_old(tn__collection *c)
+{
+    for (int i = 0; i < c->old_count; i++) {
+        int entry = entry_of(c, c->old[i]);
+        if (entry >= 0)
+            c->entry[entry].edges++;
+    }
+}
+
 /* Ends the key: the entries' words are there; now the roots, and a bit a leaf that may be donated. */
 static bool finish_key(tn__collection *c)
 {
@@ -488,6 +499,8 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
         if (status != TN_OK)
             return status;
     }
+    if (step)
+        count_old(c);
     tn__collection_survivors(c, step);
     return finish_key(c) ? TN_OK : no_memory();
 }

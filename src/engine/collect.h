@@ -59,6 +59,8 @@ typedef struct tn__collection {
     bool again;         /* some entry is computed again */
     tn__node **refused; /* of whoever evaluates: what a step does not compute along, as it can't be computed */
     size_t refused_count;
+    tn__node *const *old; /* of whoever evaluates: what a step replaces, and goes back to if it fails */
+    int old_count;
     bool crosses;       /* it needs values of another device: not collected, see regions.c */
     bool further;       /* a region of an evaluation that has run others before */
     bool begun;         /* its run has begun, as there was memory and it reads nothing that is spoilt, and not ended */

@@ -11,6 +11,10 @@ tn_status tn__evaluate(int count, tn__node *const *roots);
 /* The end of an optimizer's step: as tn__evaluate, and also computes this thread's pending handles on which backward
  * was called or that are small, and releases larger ones that depend on memory the roots reuse. */
 tn_status tn__evaluate_step(int count, tn__node *const *roots);
+/* The same of roots that take the place of others: `old` are those, to each of which the caller has a reference. They
+ * are as they were if this fails, so that it can go back to them; for a root that got its value nonetheless, perhaps
+ * not. Their memory is reused as if nobody had these references, but only by what computes the roots at the end. */
+tn_status tn__evaluate_update(int count, tn__node *const *roots, int old_count, tn__node *const *old);
 /* A C-order copy of an evaluated node, evaluated too (the node itself if it is in C order); borrowed. NULL with a
  * latched error. */
 tn__node *tn__compact(tn__node *node);

@@ -100,6 +100,19 @@ tn_status tn__evaluate(int count, tn__node *const *roots) { return evaluate(coun
 
 tn_status tn__evaluate_step(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_STEP); }
 
+tn_status tn__evaluate_update(int count, tn__node *const *roots, int old_count, tn__node *const *old)
+{
+    tn__collection *c = tn__collection_get();
+    if (!c)
+        return tn__fail_memory("eval", sizeof *c);
+    c->old = old;
+    c->old_count = old_count;
+    tn_status status = tn__evaluate_step(count, roots);
+    c->old = NULL;
+    c->old_count = 0;
+    return status;
+}
+
 /* ---- the public calls ---- */
 
 tn_status tn_eval(const tn_array *x)

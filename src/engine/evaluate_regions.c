@@ -49,6 +49,8 @@ static tn_status run_step(tn__collection *c, tn__regions *r)
             status = tn__fail_memory("eval", sizeof(tn__running));
         if (status == TN_OK) {
             c->further |= prepared > 0;
+            c->old = own[0]->old;
+            c->old_count = own[0]->old_count;
             status = tn__collect(c, count, r->part, TN__COLLECT_STEP);
         }
         if (status == TN_OK && (status = tn__run_prepare(c, &run[prepared])) == TN_OK)

@@ -182,16 +182,33 @@ static void give_ranks(tn__regions *r)
     }
 }
 
+/* What an update makes of the old state before it meets the gradient, as the decayed moments: a part of the update's
+ * kernel, which early would take a pass of its own, and memory beside the state's. */
+static void find_light(tn__regions *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        tn__region_item *item = &r->item[i];
+        int kind = tn__ops[item->node->op].kind;
+        item->light = kind == TN__KIND_MAP || kind == TN__KIND_CONST;
+        for (int k = 0; k < item->node->arity && item->light; k++) {
+            int64_t at = input_of(r, i, k);
+            item->light = at < 0 || r->item[at].light;
+        }
+    }
+}
+
 /* What something to be sent depends on, and what a later rank does: the device would else wait with it for others. */
 static void find_early(tn__regions *r)
 {
+    if (r->mode == TN__COLLECT_STEP)
+        find_light(r);
     for (size_t i = r->count; i-- > 0;) {
         tn__region_item *user = &r->item[i];
         user->early |= tn__region_transfers(user);
         for (int k = 0; k < user->node->arity; k++) {
             int64_t at = input_of(r, i, k);
             if (at >= 0)
-                r->item[at].early |= user->early || user->rank > r->item[at].rank;
+                r->item[at].early |= user->early || (user->rank > r->item[at].rank && !r->item[at].light);
         }
     }
 }

@@ -12,6 +12,7 @@ typedef struct tn__region_item {
     bool sent;   /* a transfer's input */
     bool early;  /* something to be sent, or of a later rank, depends on it */
     bool urgent; /* something of its rank that is to be sent depends on it */
+    bool light;  /* of a step: element operations over values that are there */
     bool stored; /* other regions, or the program, need its value */
 } tn__region_item;
 static inline bool tn__region_transfers(const tn__region_item *i) { return i->node->op == TN__OP_TRANSFER; }

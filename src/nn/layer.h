@@ -213,6 +213,9 @@ bool tn__layer_flat(const tn_layer *layer, const tn__param **items, int *count);
 void tn__param_point(tn_array *param, tn__node *node);
 /* The same for an array that is kept beside a parameter, which is no leaf. */
 void tn__state_point(tn_array *state, tn__node *node);
+/* The same two; they return what the handle pointed to, whose reference is the caller's now. */
+tn__node *tn__param_replace(tn_array *param, tn__node *node);
+tn__node *tn__state_replace(tn_array *state, tn__node *node);
 
 /* ---- move.c ---- */
 /* Lists a follower, whose owner and function are set, and takes it off the list of whatever layer it is in. */

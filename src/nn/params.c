@@ -220,11 +220,11 @@ bool tn_layer_training(const tn_layer *layer)
     return layer && !layer->evaluating;
 }
 
-void tn__param_point(tn_array *param, tn__node *node)
+tn__node *tn__param_replace(tn_array *param, tn__node *node)
 {
     tn__node *old = tn__array_node(param);
     if (node == old)
-        return;
+        return tn__node_retain(old);
     if (old->var == tn__handle_of(param)->var)
         old->var = NULL;
     bool leaf = old->flags & TN__NODE_LEAF_VAR;
@@ -237,12 +237,16 @@ void tn__param_point(tn_array *param, tn__node *node)
         node->flags &= (uint16_t)~(TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD);
     }
     tn__handle_of(param)->node = tn__node_retain(node);
-    tn__node_release(old);
+    return old;
 }
 
-void tn__state_point(tn_array *state, tn__node *node)
+tn__node *tn__state_replace(tn_array *state, tn__node *node)
 {
     tn__node *old = tn__array_node(state);
     tn__handle_of(state)->node = tn__node_retain(node);
-    tn__node_release(old);
+    return old;
 }
+
+void tn__param_point(tn_array *param, tn__node *node) { tn__node_release(tn__param_replace(param, node)); }
+
+void tn__state_point(tn_array *state, tn__node *node) { tn__node_release(tn__state_replace(state, node)); }

@@ -90,6 +90,7 @@ void tn_optimizer_free(tn_optimizer *optimizer)
     tn__free(optimizer->tracked);
     tn__free(optimizer->work);
     tn__free(optimizer->roots);
+    tn__free(optimizer->old);
     tn__free(optimizer->hooks);
     for (size_t i = 0; i < optimizer->group_count; i++)
         tn__free(optimizer->groups[i].pattern);
@@ -168,9 +169,10 @@ tn_status tn__optimizer_sync(tn_optimizer *optimizer)
         if (!known && !track(optimizer, (size_t)i, &items[i]))
             return tn__fail_memory("optimizer", sizeof(tn__tracked));
     }
+    size_t roots = (1 + TN__MAX_STATE) * (size_t)count + 1;
     if (!tn__grow((void **)&optimizer->work, &optimizer->work_capacity, (size_t)count, sizeof *optimizer->work) ||
-        !tn__grow((void **)&optimizer->roots, &optimizer->root_capacity, (1 + TN__MAX_STATE) * (size_t)count + 1,
-                  sizeof *optimizer->roots))
+        !tn__grow((void **)&optimizer->roots, &optimizer->root_capacity, roots, sizeof *optimizer->roots) ||
+        !tn__grow((void **)&optimizer->old, &optimizer->old_capacity, roots, sizeof *optimizer->old))
         return tn__fail_memory("optimizer", (size_t)count * sizeof *optimizer->work);
     optimizer->seen = optimizer->layer->changes;
     return TN_OK;

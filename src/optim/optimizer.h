@@ -123,7 +123,8 @@ struct tn_optimizer {
     size_t group_count, group_capacity;
     tn__work *work;   /* scratch of a step: one a tracked parameter */
     tn__node **roots; /* scratch: 1 + TN__MAX_STATE a tracked parameter, and one */
-    size_t work_capacity, root_capacity;
+    tn__node **old;   /* of as many: what roots take the place of, held during evaluation */
+    size_t work_capacity, root_capacity, old_capacity;
     tn_comm *comm;    /* borrowed: the ranks whose gradients' means it takes; NULL: this one alone */
     tn__hook *hooks;
     size_t hook_count, hook_capacity;

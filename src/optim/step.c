@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One update. In order: hooks; the new values as nodes; the handles are pointed at them and the gradients let go, so
- * that during evaluation only the graph itself holds the old values and the gradients, and their memory can be reused;
- * evaluation. If it fails the handles go back to the old values, which the unfinished graph still holds. So they do
- * where parameters are on several devices: what overwrites them runs last, when there are plans and memory for all.
+ * that during evaluation only the graph itself holds the gradients, and this step the old values, and their memory can
+ * be reused; evaluation. If it fails the handles go back to the old values. They are held here and not by the graph
+ * alone: a program's rule need not depend on them, and what has been computed on several devices before one of them
+ * fails needs its inputs no longer. What overwrites them runs last, when there are plans and memory for all.
  */
 #include "optim/optimizer.h"
 
@@ -207,8 +208,8 @@ static tn_status record(tn_optimizer *optimizer)
 
 /* ---- putting it in place ---- */
 
-/* Points the handles at the new nodes and keeps the old ones' addresses in their place: the graph of the new ones holds
- * them until it has been evaluated. Returns the number of roots. */
+/* Points the handles at the new nodes and keeps the old ones in their place, held as optimizer->old. Returns the number
+ * of roots, and of old ones. */
 static int exchange(tn_optimizer *optimizer)
 {
     int count = 0;
@@ -219,19 +220,19 @@ static int exchange(tn_optimizer *optimizer)
             continue;
         tn__node *value = work->value;
         work->value = tn__array_node(tracked->param);
-        tn__param_point(tracked->param, value);
+        optimizer->old[count] = tn__param_replace(tracked->param, value);
         optimizer->roots[count++] = value;
         for (int s = 0; s < optimizer->states; s++) {
             tn__node *state = work->state[s];
             work->state[s] = tn__array_node(tracked->state[s]);
-            tn__state_point(tracked->state[s], state);
+            optimizer->old[count] = tn__state_replace(tracked->state[s], state);
             optimizer->roots[count++] = state;
         }
     }
     tn__node *wrong = optimizer->wrong.next;
     if (wrong) {
         optimizer->wrong.next = tn__array_node(optimizer->wrong.count);
-        tn__state_point(optimizer->wrong.count, wrong);
+        optimizer->old[count] = tn__state_replace(optimizer->wrong.count, wrong);
         optimizer->roots[count++] = wrong;
     }
     return count;
@@ -292,9 +293,11 @@ static tn_status update(tn_optimizer *optimizer)
     clear_gradients(optimizer);
     tn__leave(call);
     if (status == TN_OK) {
-        status = tn__evaluate_step(count, optimizer->roots);
+        status = tn__evaluate_update(count, optimizer->roots, count, optimizer->old);
         if (status != TN_OK)
             restore(optimizer);
+        for (int i = 0; i < count; i++)
+            tn__node_release(optimizer->old[i]);
         optimizer->wrong.unread += status == TN_OK && optimizer->wrong.next;
     }
     if (status == TN_OK)
