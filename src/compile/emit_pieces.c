@@ -255,7 +255,8 @@ bool tn__emit_finish(tn__emitter *emitter, tn__draft *draft)
         tn__free(w.front[i].text);
     tn__free(w.stretch);
     free_emitter(emitter);
-    if (w.text.data)
+    bool empty = !w.text.data && !w.text.failed;
+    if (!empty)
         draft->source = tn__text_take(&w.text);
-    return done && (draft->source || !w.text.length);
+    return done && (empty || draft->source);
 }
