@@ -288,12 +288,11 @@ static CUresult fake_function_set(CUfunction function, CUfunction_attribute attr
 static work launched(CUfunction function, void **params)
 {
     work w = {.kind = FAKE_LAUNCH};
-    int number;
     const void *call = fake.closes ? fake.closes(function, params) : NULL;
     if (call)
         return (work){.kind = FAKE_CALL, .call = call};
     sscanf((const char *)function, "%63[a-z_0-9]", w.name);
-    if (sscanf(w.name, "k%d", &number) != 1)
+    if (w.name[0] != 'k' || !strchr("_0123456789", w.name[1]))
         return (work){.kind = FAKE_NOTHING};
     memcpy(w.words, params[0], (fake.words + fake.scalars) * sizeof *w.words);
     w.failure = *(const tn__cuda_failure *)params[1];

@@ -2,8 +2,9 @@
 /*
  * A driver, a compiler and no products library, for tests of the CUDA backend's host side without a GPU. Device memory
  * is host memory. What a stream is given waits in a queue (queues.h) until somebody waits for it, as it may on a GPU,
- * so that memory reused too early shows; so do graphs, which are lists of such work. Kernels named k<digits> are "run"
- * by a function of the test; others are only counted.
+ * so that memory reused too early shows; so do graphs, which are lists of such work. Kernels named k<digits>, as
+ * tests name theirs, or k_<hash>, as programs name theirs, are "run" by a function of the test; others are only
+ * counted.
  */
 #ifndef TN_TESTS_CUDA_FAKE_H
 #define TN_TESTS_CUDA_FAKE_H

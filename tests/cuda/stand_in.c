@@ -124,6 +124,19 @@ static void call(const void *closure)
         each(&l->operand[k], l->base[k], give, &hash);
 }
 
+/* Whether steps' kernels are found one by one, or, as they are here, in one text. */
+static int set_kernels(tn__program *program, int count, int *code)
+{
+    int before = program->text.kernel_count;
+    program->text.kernel_count = count;
+    for (int i = 0; i < program->step_count; i++) {
+        int now = program->step[i].code;
+        program->step[i].code = code[i];
+        code[i] = now;
+    }
+    return before;
+}
+
 /* Each program with a text of its own, so that a function is one step's. */
 static tn_status load_known(tn__device *device, const tn__program *program, tn__executable **executable)
 {
@@ -134,7 +147,13 @@ static tn_status load_known(tn__device *device, const tn__program *program, tn__
     char *unique = text && *text ? tn__format("%s\n// program %d", text, number++) : NULL;
     loading = own;
     own->source = unique ? unique : text;
+    int *code = calloc((size_t)own->step_count + 1, sizeof *code);
+    if (!code)
+        abort();
+    int kernels = set_kernels(own, 0, code);
     tn_status status = load(device, program, executable);
+    set_kernels(own, kernels, code);
+    free(code);
     own->source = text;
     loading = NULL;
     pthread_mutex_unlock(&lock);
