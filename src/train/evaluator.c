@@ -115,6 +115,20 @@ static tn_status evaluate(evaluator *e, tn_reporter *reporter, tn_observation *s
     return status;
 }
 
+/* An evaluation goes through its loader from the beginning, and training would go on where that ends. */
+static tn_status evaluator_initialize(tn_trainer *trainer, void *user)
+{
+    const evaluator *e = user;
+    const tn_updater *updater = tn_trainer_updater(trainer);
+    for (int i = 0; updater && i < updater->loader_count; i++)
+        if (updater->loaders[i].loader == e->loader)
+            return tn__fail(TN_ERR_VALUE, "evaluator",
+                            "its loader is the updater's \"%s\", whose place each evaluation would change: make another "
+                            "loader of the same dataset",
+                            updater->loaders[i].name);
+    return TN_OK;
+}
+
 static tn_status evaluator_call(tn_trainer *trainer, void *user)
 {
     (void)trainer;
@@ -146,7 +160,8 @@ static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
 static const tn_extension_kind evaluator_kind = {.name = "validation",
                                                  .priority = TN_PRIORITY_WRITER,
                                                  .trigger = each_epoch,
-                                                 .call = evaluator_call,
+                                                 .initialize = evaluator_initialize,
+                                               .call = evaluator_call,
                                                  .free = evaluator_free};
 
 static tn_status check_evaluator(const tn_loader *loader, const tn_layer *model, const char *name)

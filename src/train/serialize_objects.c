@@ -146,6 +146,21 @@ static tn_status serialize_options(const tn_serializer *at, tn_optimizer *optimi
     return status;
 }
 
+/* The rule's name, which files of before it was kept have not. */
+static tn_status serialize_kind(const tn_serializer *at, const tn_optimizer *optimizer)
+{
+    if (at->loading && !tn_serializer_has(at, "kind"))
+        return TN_OK;
+    TN__FREED char *kind = at->loading ? NULL : tn__strdup(optimizer->rule->name);
+    if (!at->loading && !kind)
+        return tn__fail_memory("serialize", strlen(optimizer->rule->name));
+    tn_status status = tn_serialize_text(at, "kind", &kind);
+    if (status == TN_OK && kind && strcmp(kind, optimizer->rule->name) != 0)
+        return tn__fail(TN_ERR_NAME, "serialize", "the snapshot is of %.40s, and this optimizer is %s: make one of that "
+                        "kind", kind, optimizer->rule->name);
+    return status;
+}
+
 /* Updates done: of all, and of each parameter where they differ. */
 static tn_status serialize_steps(const tn_serializer *at, tn_optimizer *optimizer)
 {
@@ -173,7 +188,8 @@ tn_status tn_serialize_optimizer(const tn_serializer *s, const char *name, tn_op
     tn_serializer at = tn_serializer_in(s, name);
     if (tn__of_chainer(s))
         return tn__chainer_states(&at, optimizer);
-    if (s->loading)
+    status = serialize_kind(&at, optimizer);
+    if (status == TN_OK && s->loading)
         status = each_below(&at, into_state, optimizer);
     for (int i = 0, count = tn_optimizer_state_count(optimizer); !s->loading && i < count && status == TN_OK; i++)
         status = put_dotted(&at, tn_optimizer_state_name(optimizer, i), tn_optimizer_state(optimizer, i));

@@ -143,12 +143,17 @@ static const tn_trigger_kind points_kind = {.name = "at_points",
 
 static tn_status set_points(points *p, const double *given)
 {
+    bool any = false;
     for (int i = 0; i < p->count; i++) {
         p->at[i] = (tn__fraction){0, 1};
         if (given[i] != 0 && !tn__fraction_of(given[i], &p->at[i]))
             return tn__fail(TN_ERR_VALUE, "at_points", "expected points from 0 to 1e9, got %g for point %d", given[i],
                             i);
+        any |= given[i] != 0;
     }
+    if (!any)
+        return tn__fail(TN_ERR_VALUE, "at_points",
+                        "expected a point above 0: 0 is the very beginning, which is reached before anybody asks");
     return TN_OK;
 }
 

@@ -69,6 +69,10 @@ tn_status tn__updater_backward(const tn_updater *updater, const tn_array *loss, 
         return tn__fail(TN_ERR_VALUE, "updater", "the loss function returned NULL; expected an array of one element");
     if (tn_is_error(loss) || tn__latched())
         return tn__or_latched(tn_status_of(loss));
+    if (tn_size(loss) != 1)
+        return tn__fail(TN_ERR_SHAPE, "updater",
+                        "the loss function returned an array of %lld elements; expected one element: take their mean",
+                        (long long)tn_size(loss));
     tn_backward_opts opts = {0};
     if (part != 1 || updater->accumulate > 1) {
         tn_create_opts like = {.dtype = tn_dtype_of(loss), .device = tn_device_of(loss)};
@@ -110,6 +114,27 @@ static tn_status several_minibatches(tn_updater *updater, tn_optimizer *optimize
     return status;
 }
 
+static bool has_gradients(const tn_optimizer *optimizer)
+{
+    for (int i = 0; i < tn_param_count(optimizer->layer); i++)
+        if (tn_has_grad(tn_param(optimizer->layer, i)))
+            return true;
+    return false;
+}
+
+/* Those beside "main" are of parts of the model, or of other layers that the loss is computed by. */
+static tn_status step_others(const tn_updater *updater)
+{
+    tn_status status = TN_OK;
+    for (int i = 1; i < updater->optimizer_count && status == TN_OK; i++) {
+        tn_optimizer *optimizer = updater->optimizers[i].optimizer;
+        status = tn__optimizer_raise(optimizer);
+        if (status == TN_OK && has_gradients(optimizer))
+            status = tn_step(optimizer);
+    }
+    return status;
+}
+
 static tn_status standard_update(tn_updater *updater, void *user)
 {
     (void)user;
@@ -122,6 +147,8 @@ static tn_status standard_update(tn_updater *updater, void *user)
                                          : updater->minibatch(updater, optimizer);
         if (status == TN_OK)
             status = tn_step(optimizer);
+        if (status == TN_OK)
+            status = step_others(updater);
     }
     return status;
 }

@@ -363,6 +363,59 @@ static void test_two_optimizers(void **state)
     check_fine();
 }
 
+static tn_array *loss_of_all(tn_layer *model, const tn_batch *batch, void *user)
+{
+    (void)model;
+    return tn_softmax_cross_entropy(tn_forward(user, batch->x), batch->t);
+}
+
+/* Of two parts of one model, and of one that the loss does not depend on. */
+static void test_optimizers_of_parts(void **state)
+{
+    (void)state;
+    setup s = setup_new(10, 5, "linear:3", "sgd"), idle = setup_new(10, 5, "linear:3", "sgd");
+    tn_layer *first = tn_linear(3, .in = 4), *second = tn_linear(3, .in = 3), *whole = tn_sequential(first, second);
+    tn_optimizer *main = tn_sgd(first), *rest = tn_adam(second);
+    tn_updater *updater =
+        tn_standard_updater(s.loader, main, .loss = loss_of_all, .user = whole,
+                            .optimizers = TN_OPTIMIZERS({"rest", rest}, {"idle", idle.optimizer}));
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(tn_updater_update(updater), TN_OK);
+        assert_int_equal(tn_optimizer_steps(main), i);
+        assert_int_equal(tn_optimizer_steps(rest), i);
+        assert_false(tn_has_grad(tn_param(second, 0)));
+    }
+    assert_int_equal(tn_optimizer_steps(idle.optimizer), 0);
+    tn_updater_free(updater);
+    tn_optimizer_free(main);
+    tn_optimizer_free(rest);
+    tn_layer_free(whole);
+    setup_free(&s);
+    setup_free(&idle);
+    check_fine();
+}
+
+/* An evaluation would move the place where training is. */
+static void test_evaluator_of_training(void **state)
+{
+    (void)state;
+    setup s = setup_new(10, 4, "linear:3", "sgd");
+    tn_trainer *trainer = setup_trainer(&s, TN_EVERY(2, TN_EPOCH));
+    tn_extend(trainer, tn_evaluator(s.loader, s.model));
+    assert_int_equal(tn_trainer_run(trainer), TN_ERR_VALUE);
+    check_latched(TN_ERR_VALUE, "the updater's \"main\"");
+    assert_int_equal(tn_trainer_iteration(trainer), 0);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+    check_fine();
+}
+
+static tn_array *many_losses(tn_layer *model, const tn_batch *batch, void *user)
+{
+    (void)user;
+    return tn_forward(model, batch->x);
+}
+
 static tn_array *no_loss(tn_layer *model, const tn_batch *batch, void *user)
 {
     (void)model, (void)batch, (void)user;
@@ -383,6 +436,10 @@ static void test_bad_updaters(void **state)
     tn_updater_free(updater);
     updater = tn_standard_updater(s.loader, s.optimizer, .loaders = TN_LOADERS({"main", s.test_loader}));
     check_latched(TN_ERR_NAME, "taken");
+    tn_updater_free(updater);
+    updater = tn_standard_updater(s.loader, s.optimizer, .loss = many_losses);
+    assert_int_equal(tn_updater_update(updater), TN_ERR_SHAPE);
+    check_latched(TN_ERR_SHAPE, "one element");
     tn_updater_free(updater);
     updater = tn_standard_updater(s.loader, s.optimizer, .loss = no_loss);
     assert_int_equal(tn_updater_update(updater), TN_ERR_VALUE);
@@ -405,6 +462,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_accumulate, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_loss_by_model, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_two_optimizers, set_up, tear_down),
+        cmocka_unit_test(test_optimizers_of_parts),
+        cmocka_unit_test_setup_teardown(test_evaluator_of_training, set_up, tear_down),
         cmocka_unit_test(test_bad_updaters),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);

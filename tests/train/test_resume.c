@@ -442,6 +442,13 @@ static void test_misfits(void **state)
     tn_trainer_free(trainer);
     setup_free(&wider);
 
+    setup other = setup_new(10, 4, "linear:3", "adamw");
+    trainer = setup_trainer(&other, NULL);
+    assert_int_equal(tn_trainer_load(trainer, path), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "of adam, and this optimizer is adamw");
+    tn_trainer_free(trainer);
+    setup_free(&other);
+
     setup batch = setup_new(10, 3, "linear:3", "adam");
     trainer = setup_trainer(&batch, NULL);
     assert_int_equal(tn_trainer_load(trainer, path), TN_ERR_VALUE);

@@ -302,6 +302,7 @@ static void test_bad(void **state)
     assert_bad(TN_EVERY(1, (tn_unit)2), "TN_ITERATION or TN_EPOCH");
     assert_bad(tn_at_points(TN_EPOCH, 1, -1), "point 1");
     assert_bad(tn_at_points_of(TN_EPOCH, 0, NULL), "at least one point");
+    assert_bad(tn_at_points(TN_ITERATION, 0), "above 0");
     assert_bad(tn_every_seconds(0), "more than 0 seconds");
     assert_bad(tn_max_value("", .check = TN_EVERY(1, TN_EPOCH)), "key");
     assert_bad(tn_max_value("a", .check = TN_EVERY(0, TN_EPOCH)), "more than 0 epochs");
