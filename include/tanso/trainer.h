@@ -123,8 +123,8 @@ TN_API tn_length tn_trigger_length(const tn_trigger *trigger);
  * fractions; they are counted in samples, exactly. Iterations are whole. A period of 0, or below, is TN_ERR_VALUE. */
 TN_API tn_trigger *tn_every(double period, tn_unit unit);
 #define TN_EVERY(period, unit) TN_HERE(tn_every(period, unit))
-/* Fires when one of the points was reached or passed: tn_at_points(TN_EPOCH, 1, 2.5). 0 is the very beginning, which was
- * reached before anybody asks; nothing but that is TN_ERR_VALUE, as it would never fire. */
+/* Fires when one of the points was reached or passed: tn_at_points(TN_EPOCH, 1, 2.5). 0 is the very beginning, which
+ * was reached before anybody asks; nothing but that is TN_ERR_VALUE, as it would never fire. */
 TN_API tn_trigger *tn_at_points_of(tn_unit unit, int count, const double *points);
 typedef struct tn_once_opts {
     const char *_;
@@ -199,9 +199,9 @@ typedef struct tn_updater_opts {
                                  batch normalization) become the mean of all devices'; default: the first one's own */
 } tn_updater_opts;
 
-/* An iteration is a minibatch of the loader: loss (of one element, else TN_ERR_SHAPE), backward, a step of the optimizer
- * and of each of the others whose parameters have got gradients; values reported meanwhile are those of the model of the
- * optimizer, named "main". Of more loaders "main" alone is asked. */
+/* An iteration is a minibatch of the loader: loss (of one element, else TN_ERR_SHAPE), backward, a step of the
+ * optimizer and of each of the others whose parameters have got gradients; values reported meanwhile are those of the
+ * model of the optimizer, named "main". Of more loaders "main" alone is asked. */
 TN_API tn_updater *tn_standard_updater_with(tn_loader *loader, tn_optimizer *optimizer, const tn_updater_opts *opts);
 /*
  * The same over several devices (.devices, each once), of which the first is the main one: the model moves there, and

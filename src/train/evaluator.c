@@ -123,8 +123,8 @@ static tn_status evaluator_initialize(tn_trainer *trainer, void *user)
     for (int i = 0; updater && i < updater->loader_count; i++)
         if (updater->loaders[i].loader == e->loader)
             return tn__fail(TN_ERR_VALUE, "evaluator",
-                            "its loader is the updater's \"%s\", whose place each evaluation would change: make another "
-                            "loader of the same dataset",
+                            "its loader is the updater's \"%s\", whose place each evaluation would change: make "
+                            "another loader of the same dataset",
                             updater->loaders[i].name);
     return TN_OK;
 }

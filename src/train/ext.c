@@ -73,18 +73,45 @@ char *tn__output_path(const tn_trainer *trainer, const char *file)
     return path;
 }
 
+static const char *without_here(const char *file)
+{
+    while (file[0] == '.' && file[1] == '/')
+        file += 2;
+    return file;
+}
+
+/* Behind a character, or a whole {word}. */
+static const char *next(const char *pattern)
+{
+    const char *end = *pattern == '{' ? strchr(pattern, '}') : NULL;
+    return (end ? end : pattern) + 1;
+}
+
+/* The same name in one folder, or patterns that may give the same: each would write, and remove, the other's files. */
+static bool is_same_file(const char *a, const char *b)
+{
+    a = without_here(a);
+    b = without_here(b);
+    while (*a && *a == *b) {
+        a = next(a);
+        b = next(b);
+    }
+    return *a == *b;
+}
+
 tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine)
 {
     static const tn_extension_kind *const writers[] = {&tn__log_report_kind,  &tn__print_report_kind,
                                                        &tn__plot_report_kind, &tn__statistics_plot_kind,
-                                                       &tn__dump_graph_kind,  &tn__profile_kind};
+                                                       &tn__dump_graph_kind,  &tn__profile_kind,
+                                                       &tn__snapshot_kind,    &tn__snapshot_object_kind};
     for (size_t i = 0; i < trainer->extension_count; i++) {
         const tn_extension *extension = trainer->extensions[i].extension;
         const tn__output *other = extension->user;
         bool writes = false;
         for (size_t k = 0; k < sizeof writers / sizeof *writers; k++)
             writes = writes || extension->kind == writers[k];
-        if (writes && other != mine && other->file && mine->file && strcmp(other->file, mine->file) == 0)
+        if (writes && other != mine && other->file && mine->file && is_same_file(other->file, mine->file))
             return tn__fail(TN_ERR_NAME, "extend",
                             "'%s' is written by the extension %s already: give one of the two another .file",
                             mine->file, tn_extension_name(extension));

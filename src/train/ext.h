@@ -36,7 +36,8 @@ tn_trigger *tn__each_epoch(tn_trigger *given, tn_status *status);
 char *tn__output_path(const tn_trainer *trainer, const char *file);
 /*
  * The first field of the state of an extension that writes a file: its name, NULL for none. tn__output_claim is
- * TN_ERR_NAME if another extension of the trainer has the same; else removes what a killed run has left of it.
+ * TN_ERR_NAME if another extension of the trainer has the same, where what stands in braces counts as the same; else
+ * removes what a killed run has left of it.
  */
 typedef struct tn__output {
     char *file;
@@ -45,7 +46,7 @@ tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine);
 /* The same, and whether a file can be written there, so that a run does not find out at its end. */
 tn_status tn__output_probe(const tn_trainer *trainer, const tn__output *mine, const char *path);
 extern const tn_extension_kind tn__log_report_kind, tn__print_report_kind, tn__plot_report_kind,
-    tn__statistics_plot_kind, tn__dump_graph_kind, tn__profile_kind;
+    tn__statistics_plot_kind, tn__dump_graph_kind, tn__profile_kind, tn__snapshot_kind, tn__snapshot_object_kind;
 
 /* Warns that no value of a name has come, and of which name may be meant. */
 void tn__warn_missing(const char *operation, const char *key, const tn_observation *seen, const char *what);

@@ -156,8 +156,9 @@ static tn_status serialize_kind(const tn_serializer *at, const tn_optimizer *opt
         return tn__fail_memory("serialize", strlen(optimizer->rule->name));
     tn_status status = tn_serialize_text(at, "kind", &kind);
     if (status == TN_OK && kind && strcmp(kind, optimizer->rule->name) != 0)
-        return tn__fail(TN_ERR_NAME, "serialize", "the snapshot is of %.40s, and this optimizer is %s: make one of that "
-                        "kind", kind, optimizer->rule->name);
+        return tn__fail(TN_ERR_NAME, "serialize",
+                        "the snapshot is of %.40s, and this optimizer is %s: make one of that kind", kind,
+                        optimizer->rule->name);
     return status;
 }
 

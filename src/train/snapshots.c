@@ -19,6 +19,7 @@
 #include "io/archive.h"
 #include "io/file.h"
 #include "nn/layer.h"
+#include "train/ext.h"
 #include "train/generations.h"
 #include "train/pace.h"
 #include "train/parts.h"
@@ -40,8 +41,9 @@ typedef struct job {
 } job;
 
 typedef struct snapshot {
+    tn__output output; /* of which the file is a pattern */
     tn_snapshot_opts opts;
-    char *pattern, *folder;
+    char *folder;
     tn_serialize_function serialize; /* NULL: the trainer */
     void *object;
     tn__soundness weights; /* of the thread while it writes */
@@ -63,7 +65,7 @@ static void write_job(snapshot *s)
     bool saved = tn__soundness_look(&s->weights, j->archive, j->iteration) &&
                  tn_archive_save(j->archive, j->path) == TN_OK;
     if (saved && s->opts.keep > 0)
-        tn__generations_keep(s->folder, s->pattern, s->opts.keep);
+        tn__generations_keep(s->folder, s->output.file, s->opts.keep);
     s->job.error = tn__error_take();
     tn_archive_free(s->job.archive);
     s->job.archive = NULL;
@@ -166,7 +168,7 @@ static tn_status save(snapshot *s, tn_trainer *trainer, bool wait)
     if (status == TN_OK && !s->serialize)
         status = finish_objects(trainer);
     job made = {0};
-    char *name = status == TN_OK ? tn_trainer_format(trainer, s->pattern) : NULL;
+    char *name = status == TN_OK ? tn_trainer_format(trainer, s->output.file) : NULL;
     if (!name)
         return tn__or_latched(status);
     made.path = tn__format("%s/%s", s->folder, name);
@@ -192,7 +194,7 @@ static tn_status save(snapshot *s, tn_trainer *trainer, bool wait)
 
 static tn_status autoload(snapshot *s, tn_trainer *trainer)
 {
-    char *path = tn__generations_newest(s->folder, s->pattern);
+    char *path = tn__generations_newest(s->folder, s->output.file);
     if (!path)
         return tn_error_code();
     tn_archive *archive = tn_archive_load(path);
@@ -224,7 +226,9 @@ static tn_status snapshot_prepare(tn_trainer *trainer, void *user)
         return tn__fail_memory("snapshot", strlen(out));
     if (access(out, W_OK) != 0)
         return tn__fail_errno("snapshot", "write into the folder", out, errno);
-    tn__generations_clear(s->folder, s->pattern);
+    tn_status status = tn__output_claim(trainer, &s->output);
+    if (status != TN_OK)
+        return status;
     return s->opts.autoload && tn_trainer_iteration(trainer) == 0 ? autoload(s, trainer) : TN_OK;
 }
 
@@ -286,7 +290,7 @@ static void snapshot_free(void *user)
     job_free(&s->waiting);
     if (clean)
         tn_clear_error();
-    tn__free(s->pattern);
+    tn__free(s->output.file);
     tn__free(s->folder);
     tn__free(s);
 }
@@ -297,8 +301,8 @@ static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
     {.name = called, .priority = PRIORITY, .trigger = each_epoch, .prepare = snapshot_prepare, \
      .call = snapshot_call, .after = snapshot_after, .on_stop = snapshot_on_stop, .on_error = snapshot_on_error, \
      .finalize = snapshot_finalize, .free = snapshot_free}
-static const tn_extension_kind snapshot_kind = SNAPSHOT_KIND("snapshot");
-static const tn_extension_kind object_kind = SNAPSHOT_KIND("snapshot_object");
+const tn_extension_kind tn__snapshot_kind = SNAPSHOT_KIND("snapshot");
+const tn_extension_kind tn__snapshot_object_kind = SNAPSHOT_KIND("snapshot_object");
 
 /* The trainer's snapshot says that other files have been written, as that of the best model so far: a run that is
  * killed and goes on from it would not write them again. So they come first, those of this iteration too. */
@@ -307,7 +311,7 @@ static tn_status finish_objects(tn_trainer *trainer)
     tn_status status = TN_OK;
     for (size_t i = 0; i < trainer->extension_count && status == TN_OK; i++) {
         const tn_extension *extension = trainer->extensions[i].extension;
-        if (extension->kind != &object_kind)
+        if (extension->kind != &tn__snapshot_object_kind)
             continue;
         status = snapshot_after(trainer, extension->user);
         if (status == TN_OK)
@@ -344,12 +348,12 @@ static tn_status set_pattern(snapshot *s, const char *file)
         return tn__fail(TN_ERR_VALUE, "snapshot", "expected the name of a file in the trainer's folder, got %s%s%s",
                         file ? "'" : "NULL", file ? file : "", file ? "'" : "");
     bool known = ends_in(file, ".npz") || ends_in(file, DEFAULT_ENDING);
-    s->pattern = tn__format("%s%s", file, known ? "" : DEFAULT_ENDING);
-    if (!s->pattern)
+    s->output.file = tn__format("%s%s", file, known ? "" : DEFAULT_ENDING);
+    if (!s->output.file)
         return tn__fail_memory("snapshot", strlen(file));
-    char *tried = tn_trainer_format(NULL, s->pattern);
+    char *tried = tn_trainer_format(NULL, s->output.file);
     tn__free(tried);
-    return tried ? tn__archive_known("snapshot", s->pattern) : tn_error_code();
+    return tried ? tn__archive_known("snapshot", s->output.file) : tn_error_code();
 }
 
 static tn_extension *make(const tn_extension_kind *kind, const char *file, tn_serialize_function serialize,
@@ -389,7 +393,7 @@ static const tn_snapshot_opts defaults;
 tn_extension *tn_snapshot_with(const tn_snapshot_opts *opts)
 {
     opts = opts ? opts : &defaults;
-    tn_extension *made = make(&snapshot_kind, opts->file ? opts->file : DEFAULT_FILE, NULL, NULL, opts);
+    tn_extension *made = make(&tn__snapshot_kind, opts->file ? opts->file : DEFAULT_FILE, NULL, NULL, opts);
     return with_weights(made, "updater/model:");
 }
 
@@ -400,7 +404,7 @@ tn_extension *tn_snapshot_object_with(tn_serialize_function serialize, void *obj
         tn__fail_null("snapshot_object", "a serializing function");
         return tn__extension_error();
     }
-    return make(&object_kind, file, serialize, object, opts ? opts : &defaults);
+    return make(&tn__snapshot_object_kind, file, serialize, object, opts ? opts : &defaults);
 }
 
 /* By the names that tn_layer_load wants. */
@@ -415,5 +419,5 @@ tn_extension *tn_snapshot_layer_with(tn_layer *layer, const char *file, const tn
         tn__fail_null("snapshot_layer", "a layer");
         return tn__extension_error();
     }
-    return with_weights(make(&object_kind, file, serialize_model, layer, opts ? opts : &defaults), "");
+    return with_weights(make(&tn__snapshot_object_kind, file, serialize_model, layer, opts ? opts : &defaults), "");
 }

@@ -214,6 +214,34 @@ static void test_told(void **state)
     assert_refused(&c, "'x.svg' is written by the extension PlotReport_1 already");
 }
 
+static tn_extension *log_into(const char *file) { return tn_log_report(.file = file); }
+static tn_extension *snapshot_into(const char *file) { return tn_snapshot(.file = file); }
+static tn_layer *layer;
+static tn_extension *layer_into(const char *file) { return tn_snapshot_layer(layer, file); }
+
+/* Also by another spelling, and patterns whose files would be each other's. */
+static void test_one_file(void **state)
+{
+    (void)state;
+    const struct {
+        tn_extension *(*first)(const char *), *(*second)(const char *);
+        const char *file, *same;
+    } rows[] = {{log_into, log_into, "log", "./log"},
+                {snapshot_into, layer_into, "x.safetensors", "x"},
+                {layer_into, layer_into, "best", "best.safetensors"},
+                {snapshot_into, layer_into, "s_{iteration}", "s_{epoch}"},
+                {snapshot_into, log_into, "x", "x.safetensors"}};
+    layer = tn_linear(3, .in = 4);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        counted c;
+        begin(&c, 0, NULL, TN_EVERY(1, TN_EPOCH));
+        tn_extend(c.trainer, rows[i].first(rows[i].file), .name = "first");
+        tn_extend(c.trainer, rows[i].second(rows[i].same), .name = "second");
+        assert_refused(&c, " already: give one of the two another .file");
+    }
+    tn_layer_free(layer);
+}
+
 /* What is known when the extension is made. */
 static void test_told_at_once(void **state)
 {
@@ -411,6 +439,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_terminal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bar, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_warnings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_told_at_once, set_up, tear_down),
