@@ -180,6 +180,9 @@ tn_status tn_serialize_text(const tn_serializer *s, const char *name, char **tex
         char *copy = found && *found == TEXT_MARK ? tn__strdup(found + 1) : NULL;
         if (!found)
             status = missing(s, path, "no text");
+        else if (*found && *found != TEXT_MARK)
+            status = tn__fail(TN_ERR_FORMAT, "serialize", "'%s': expected a text that begins with '%c', got '%.40s'",
+                              path, TEXT_MARK, found);
         else if (*found && !copy)
             status = tn__fail_memory("serialize", strlen(found));
         if (status == TN_OK) {

@@ -381,6 +381,10 @@ tn_status tn_updater_update(tn_updater *updater)
     tn_status status = tn__updater_raise(updater);
     if (status != TN_OK)
         return status;
+    if (tn__guarded(updater))
+        return tn__fail(TN_ERR_STATE, "updater_update",
+                        "this updater is updating: an updating function does what an iteration is, by tn_updater_next, "
+                        "tn_backward and tn_step");
     TN__GUARD_OF("updater_update", updater);
     int64_t size, before = samples_taken(updater, &size);
     status = tn__or_latched(updater->update(updater, updater->user));

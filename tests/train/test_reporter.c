@@ -416,6 +416,12 @@ static tn_array *many_losses(tn_layer *model, const tn_batch *batch, void *user)
     return tn_forward(model, batch->x);
 }
 
+static tn_status updates_itself(tn_updater *updater, void *user)
+{
+    (void)user;
+    return tn_updater_update(updater);
+}
+
 static tn_array *no_loss(tn_layer *model, const tn_batch *batch, void *user)
 {
     (void)model, (void)batch, (void)user;
@@ -440,6 +446,11 @@ static void test_bad_updaters(void **state)
     updater = tn_standard_updater(s.loader, s.optimizer, .loss = many_losses);
     assert_int_equal(tn_updater_update(updater), TN_ERR_SHAPE);
     check_latched(TN_ERR_SHAPE, "one element");
+    tn_updater_free(updater);
+    updater = tn_updater_of(updates_itself, s.loader, s.optimizer);
+    assert_int_equal(tn_updater_update(updater), TN_ERR_STATE);
+    check_latched(TN_ERR_STATE, "this updater is updating");
+    assert_int_equal(tn_updater_progress(updater).iteration, 0);
     tn_updater_free(updater);
     updater = tn_standard_updater(s.loader, s.optimizer, .loss = no_loss);
     assert_int_equal(tn_updater_update(updater), TN_ERR_VALUE);

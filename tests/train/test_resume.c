@@ -442,6 +442,19 @@ static void test_misfits(void **state)
     tn_trainer_free(trainer);
     setup_free(&wider);
 
+    char unmarked[600];
+    snprintf(unmarked, sizeof unmarked, "%s/b.safetensors", folder);
+    tn_archive *texts = tn_archive_load(path);
+    assert_int_equal(tn_archive_set_text(texts, "updater/optimizer:main/kind", "adam"), TN_OK);
+    assert_int_equal(tn_archive_save(texts, unmarked), TN_OK);
+    tn_archive_free(texts);
+    setup same = setup_new(10, 4, "linear:3", "adam");
+    trainer = setup_trainer(&same, NULL);
+    assert_int_equal(tn_trainer_load(trainer, unmarked), TN_ERR_FORMAT);
+    check_latched(TN_ERR_FORMAT, "a text that begins with '='");
+    tn_trainer_free(trainer);
+    setup_free(&same);
+
     setup other = setup_new(10, 4, "linear:3", "adamw");
     trainer = setup_trainer(&other, NULL);
     assert_int_equal(tn_trainer_load(trainer, path), TN_ERR_NAME);
