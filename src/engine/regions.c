@@ -55,7 +55,8 @@ static bool add_item(tn__regions *r, tn__node *node)
         return false;
     uint32_t again = tn__was_collected(node) ? TN__COLLECTED : 0; /* the mark goes on saying so */
     tn__node_set_mark(node, (uint64_t)r->stamp << 32 | again | (uint32_t)r->count);
-    r->item[r->count++] = (tn__region_item){.node = node};
+    r->item[r->count++] = (tn__region_item){
+        .node = node, .device = node->device, .transfers = node->op == TN__OP_TRANSFER};
     if (has_device(r, node->device))
         return true;
     if (!tn__grow((void **)&r->device, &r->device_capacity, r->device_count + 1, sizeof(tn__device *)))
@@ -233,7 +234,7 @@ static void find_urgent(tn__regions *r)
 static size_t device_of(const tn__regions *r, const tn__region_item *i)
 {
     size_t d = 0;
-    while (r->device[d] != i->node->device)
+    while (r->device[d] != i->device)
         d++;
     return d;
 }
@@ -360,7 +361,7 @@ int tn__regions_part(tn__regions *r, size_t from, size_t to, const tn__device *d
     int count = 0;
     for (size_t i = from; i < to; i++) {
         const tn__region_item *at = &r->item[r->order[i]];
-        if (at->stored && at->node->device == device)
+        if (at->stored && at->device == device)
             r->part[count++] = at->node;
     }
     return count;
