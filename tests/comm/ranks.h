@@ -29,6 +29,18 @@ static inline uint64_t shared_seed(tn_comm *comm)
     return seed;
 }
 
+/* Begins a program of several ranks, in which kernels are not compiled: each rank would do so anew. */
+static inline bool ranks_begin(tn_comm **comm, int *rank, int *size)
+{
+    tn_set_compile(TN_COMPILE_NEVER);
+    *comm = tn_comm_world();
+    if (tn_comm_status(*comm) != TN_OK)
+        fprintf(stderr, "%s\n", tn_error());
+    *rank = tn_comm_rank(*comm);
+    *size = tn_comm_size(*comm);
+    return tn_comm_status(*comm) == TN_OK;
+}
+
 /* Small whole numbers, so that sums and products are exact in every dtype, 1 or 2; what rank `rank` holds. */
 static inline tn_array *held_by(int rank, uint64_t seed, tn_dtype dtype, tn_shape shape)
 {

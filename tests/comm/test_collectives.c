@@ -300,14 +300,8 @@ static void test_without_memory(void **state)
 
 int main(void)
 {
-    tn_set_compile(TN_COMPILE_NEVER);
-    comm = tn_comm_world();
-    if (tn_comm_status(comm) != TN_OK) {
-        fprintf(stderr, "%s\n", tn_error());
+    if (!ranks_begin(&comm, &rank, &size))
         return 1;
-    }
-    rank = tn_comm_rank(comm);
-    size = tn_comm_size(comm);
     const char *launched = getenv("OMPI_COMM_WORLD_SIZE");
     if (size != (launched ? atoi(launched) : 1))
         return 1;

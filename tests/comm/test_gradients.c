@@ -216,14 +216,8 @@ static void test_freed(void **state)
 
 int main(void)
 {
-    tn_set_compile(TN_COMPILE_NEVER);
-    comm = tn_comm_world();
-    if (tn_comm_status(comm) != TN_OK) {
-        fprintf(stderr, "%s\n", tn_error());
+    if (!ranks_begin(&comm, &rank, &size))
         return 1;
-    }
-    rank = tn_comm_rank(comm);
-    size = tn_comm_size(comm);
     seed = shared_seed(comm);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_collectives), cmocka_unit_test(test_pipeline),
                                        cmocka_unit_test(test_connected), cmocka_unit_test(test_freed)};

@@ -85,15 +85,7 @@ static bool make_folder(void)
 
 int main(void)
 {
-    comm = tn_comm_world();
-    if (tn_comm_status(comm) != TN_OK) {
-        fprintf(stderr, "%s\n", tn_error());
-        return 1;
-    }
-    tn_set_compile(TN_COMPILE_NEVER);
-    rank = tn_comm_rank(comm);
-    size = tn_comm_size(comm);
-    if (!make_folder())
+    if (!ranks_begin(&comm, &rank, &size) || !make_folder())
         return 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone),
                                        cmocka_unit_test(test_batch_that_ranks_do_not_divide)};

@@ -78,6 +78,14 @@ static inline void check_latched(tn_status code, const char *text)
     tn_clear_error();
 }
 
+/* An array that a call did not make. */
+#define REFUSED(code, word, call) \
+    do { \
+        tn_array *refused = (call); \
+        assert_true(tn_is_error(refused)); \
+        check_latched(code, word); \
+    } while (0)
+
 static inline void check_fine(void)
 {
     assert_string_equal(tn_error(), "");

@@ -283,13 +283,6 @@ static void test_channels(void **state)
     check_fine();
 }
 
-#define REFUSED(code, word, call) \
-    do { \
-        tn_array *refused = (call); \
-        assert_true(tn_is_error(refused)); \
-        check_latched(code, word); \
-    } while (0)
-
 static void test_refused(void **state)
 {
     (void)state;
