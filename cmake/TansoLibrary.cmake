@@ -7,7 +7,7 @@ set(TANSO_ROOMS core array device compile backends autograd engine numpy linalg 
 set(TANSO_SOURCES "")
 foreach(room IN LISTS TANSO_ROOMS)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*.c)
-    list(FILTER sources EXCLUDE REGEX "/src/backends/(cuda|mpi|nccl)/")
+    list(FILTER sources EXCLUDE REGEX "/src/backends/(cuda|mpi)/")
     list(APPEND TANSO_SOURCES ${sources})
 endforeach()
 if(NOT TN_HAVE_JANSSON)

@@ -27,7 +27,7 @@ extern "C" {
 
 /* Computes x. TN_OK at once when it has a value already. */
 TN_API tn_status tn_eval(const tn_array *x) TN_MUST_CHECK;
-/* Computes several arrays of one device in one plan; arrays of several devices are TN_ERR_DEVICE. */
+/* Computes several arrays together: those of one device in one plan, where they need no other device's values. */
 TN_API tn_status tn_eval_all(int count, const tn_array *const *arrays) TN_MUST_CHECK;
 
 /* The value of a one-element array, computed and converted as tn_cast does; NaN / 0 with a latched error for any

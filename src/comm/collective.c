@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Collectives over nodes. A call evaluates its operand, does the transfer and makes a node of the operation COLLECTIVE
- * that has its value from the start, and its operand as input: as a copy to another device does. Its gradient is
- * another call, by the table below, so gradients of any order are.
+ * that has its value from the start, and its operand as input. Its gradient is another call, by the table below, so
+ * gradients of any order are.
  *
  * A rank that gives nothing has an empty node as its operand, and one that gets nothing an empty result: so a graph
  * goes through every rank, and backward calls all of them.

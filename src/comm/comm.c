@@ -222,7 +222,7 @@ tn_comm *tn_comm_split(tn_comm *comm, int color, int key)
     tn__group *group = comm->transport->split(comm->group, color, key, &why);
     if (group)
         return comm_over(comm->transport, group, comm->members[comm->place.rank]);
-    if (color < 0)
+    if (color < 0 && !*why.text)
         return NULL;
     tn__fail(TN_ERR_IO, "comm_split", "%s gives no communicator: %s", comm->transport->name, why.text);
     return failed_comm();

@@ -170,15 +170,18 @@ tn__kernel_file *tn__kernel_file_of(const tn__kernel_folder *folder, const char 
 
 enum { BAR = 30 };
 #define PATIENCE 2.0 /* seconds */
+#define STEP     0.2 /* seconds from one drawing of the bar to the next */
 
 static bool on_terminal(void) { return isatty(STDERR_FILENO) == 1; }
 
 void tn__kernel_progress_tell(tn__kernel_progress *progress, const char *what)
 {
     double seconds = tn__seconds() - progress->began;
-    if (seconds < PATIENCE || (progress->told && !on_terminal()) || !tn__log_shows(TN__LOG_NOTE))
+    if (seconds < PATIENCE || seconds - progress->drawn < STEP || (progress->told && !on_terminal()) ||
+        !tn__log_shows(TN__LOG_NOTE))
         return;
     progress->told = true;
+    progress->drawn = seconds;
     if (!on_terminal()) {
         tn__log(TN__LOG_NOTE, "kernels", "compiling %d kernels for %s, which a program's first run waits for: %d are "
                 "done after %.0f s", progress->all, what, progress->done, seconds);

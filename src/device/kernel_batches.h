@@ -54,8 +54,8 @@ typedef struct tn__kernel_progress {
     double began;
     int done, all;
     bool told;
+    double drawn; /* when last */
 } tn__kernel_progress;
-enum { TN__PROGRESS_STEP = 200 }; /* milliseconds: how often it is to be told */
 void tn__kernel_progress_tell(tn__kernel_progress *progress, const char *what);
 void tn__kernel_progress_end(tn__kernel_progress *progress);
 TN__PLUGIN_END

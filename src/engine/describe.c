@@ -105,7 +105,7 @@ static tn_status describe_all(description *d, tn__node *root)
     for (size_t from = 0, to; from < r->count && status == TN_OK; from = to) {
         to = tn__regions_phase(r, from);
         for (size_t i = from; i < to; i++)
-            if (tn__region_transfers(&r->item[r->order[i]]))
+            if (r->item[r->order[i]].transfers)
                 describe_transfer(d, r->item[r->order[i]].node);
         for (size_t k = 0; k < r->device_count && status == TN_OK; k++)
             status = describe_region(d, tn__regions_part(r, from, to, r->device[k]));

@@ -23,7 +23,7 @@ static tn_status run_phase(tn__collection *c, tn__regions *r, size_t from, size_
 {
     tn_status status = TN_OK;
     for (size_t i = from; i < to && status == TN_OK; i++)
-        if (tn__region_transfers(&r->item[r->order[i]]))
+        if (r->item[r->order[i]].transfers)
             status = tn__transfer_run(r->item[r->order[i]].node);
     bool alone = r->mode == TN__COLLECT_STEP || r->mode == TN__COLLECT_WRITTEN || r->mode == TN__COLLECT_ONLY;
     for (size_t d = 0; d < r->device_count && status == TN_OK; d++)

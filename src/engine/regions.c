@@ -104,6 +104,10 @@ static tn_status add_root(tn__regions *r, tn__node *node)
     tn_status status = visit(r, node);
     if (status != TN_OK)
         return status;
+    tn__region_item *item = &r->item[item_of(r, node)];
+    if (item->root)
+        return TN_OK;
+    item->root = true;
     if (!tn__grow((void **)&r->root, &r->root_capacity, r->root_count + 1, sizeof(tn__node *)))
         return no_memory();
     r->root[r->root_count++] = node;
@@ -163,13 +167,13 @@ static int64_t input_of(const tn__regions *r, size_t i, int k)
 
 static int32_t rank_behind(const tn__region_item *input)
 {
-    return input->rank + (input->sent && !tn__region_transfers(input));
+    return input->rank + (input->sent && !input->transfers);
 }
 
 static void give_ranks(tn__regions *r)
 {
     for (size_t i = 0; i < r->count; i++) {
-        int64_t from = tn__region_transfers(&r->item[i]) ? input_of(r, i, 0) : -1;
+        int64_t from = r->item[i].transfers ? input_of(r, i, 0) : -1;
         if (from >= 0)
             r->item[from].sent = true;
     }
@@ -205,7 +209,7 @@ static void find_early(tn__regions *r)
         find_light(r);
     for (size_t i = r->count; i-- > 0;) {
         tn__region_item *user = &r->item[i];
-        user->early |= tn__region_transfers(user);
+        user->early |= user->transfers;
         for (int k = 0; k < user->node->arity; k++) {
             int64_t at = input_of(r, i, k);
             if (at >= 0)
@@ -243,7 +247,7 @@ static size_t device_of(const tn__regions *r, const tn__region_item *i)
 static bool keeps_busy(const tn__region_item *i)
 {
     return i->early && !i->urgent && i->node->arity && tn__ops[i->node->op].kind != TN__KIND_VIEW &&
-           !tn__region_transfers(i);
+           !i->transfers;
 }
 
 static tn_status give_phases(tn__regions *r)
@@ -260,12 +264,12 @@ static tn_status give_phases(tn__regions *r)
     for (size_t i = 0; i < r->count; i++) {
         tn__region_item *item = &r->item[i];
         item->phase = PHASES * item->rank + (item->urgent ? 1 : 2);
-        if (!tn__region_transfers(item))
+        if (!item->transfers)
             continue;
         int64_t from = input_of(r, i, 0);
         size_t before = item->rank ? (size_t)(item->rank - 1) * r->device_count + device_of(r, item) : 0;
         item->phase = PHASES * item->rank - (item->rank && !busy[before]);
-        if (from >= 0 && tn__region_transfers(&r->item[from]) && item->phase < r->item[from].phase)
+        if (from >= 0 && r->item[from].transfers && item->phase < r->item[from].phase)
             item->phase = r->item[from].phase;
     }
     tn__free(busy);
@@ -279,7 +283,7 @@ static void store(tn__regions *r, int64_t at)
         tn__region_item *i = &r->item[at];
         bool view = i->node->op == TN__OP_EXPAND || i->node->op == TN__OP_RESHAPE || i->node->op == TN__OP_PERMUTE ||
                     (i->node->op == TN__OP_SLICE && i->node->in[0]->storage);
-        if (!i->node->arity || tn__region_transfers(i))
+        if (!i->node->arity || i->transfers)
             return;
         if (!view) {
             i->stored = true;
@@ -297,9 +301,9 @@ static void choose_stored(tn__regions *r)
         const tn__region_item *user = &r->item[i];
         for (int k = 0; k < user->node->arity; k++) {
             int64_t at = input_of(r, i, k);
-            if (at < 0 || !r->item[at].early || tn__region_transfers(&r->item[at]))
+            if (at < 0 || !r->item[at].early || r->item[at].transfers)
                 continue;
-            if (tn__region_transfers(user))
+            if (user->transfers)
                 r->item[at].stored = true;
             else if (r->item[at].phase != user->phase || !user->early)
                 store(r, at);
@@ -307,7 +311,7 @@ static void choose_stored(tn__regions *r)
     }
     for (size_t k = 0; k < r->root_count; k++) {
         tn__region_item *root = &r->item[item_of(r, r->root[k])];
-        root->stored |= root->early && !tn__region_transfers(root);
+        root->stored |= root->early && !root->transfers;
     }
 }
 

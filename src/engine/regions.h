@@ -12,13 +12,13 @@ typedef struct tn__region_item {
     const tn__device *device; /* its own */
     int32_t rank, phase; /* see regions.c */
     bool transfers; /* its value comes from another device */
+    bool root;   /* in the list of those */
     bool sent;   /* a transfer's input */
     bool early;  /* something to be sent, or of a later rank, depends on it */
     bool urgent; /* something of its rank that is to be sent depends on it */
     bool light;  /* of a step: element operations over values that are there */
     bool stored; /* other regions, or the program, need its value */
 } tn__region_item;
-static inline bool tn__region_transfers(const tn__region_item *i) { return i->transfers; }
 
 typedef struct tn__regions {
     tn__collect_mode mode;

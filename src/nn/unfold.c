@@ -48,8 +48,11 @@ static tn__node *fold(tn__node *x, tn_shape out, const tn__pool_settings *s)
     if (tn__shape_check(s->name, out, 1) != TN_OK || !tn__pooling_find(s, out.ndim, out.dim, &p))
         return tn__failed();
     int64_t dim[TN_MAX_NDIM], places = 1, count = product(p.axes, p.count);
-    for (int i = 0; i < p.axes; i++)
-        places *= dim[2 + i] = p.window[i].extent;
+    for (int i = 0; i < p.axes; i++) {
+        dim[2 + i] = p.window[i].extent;
+        if (__builtin_mul_overflow(places, dim[2 + i], &places))
+            TN__REFUSE(TN_ERR_SHAPE, s->name, "expected a window of fewer than 2^63 elements");
+    }
     char text[TN__SHAPE_TEXT];
     if (x->shape->ndim != 3 || x->shape->dim[2] != count || x->shape->dim[1] % places != 0)
         TN__REFUSE(TN_ERR_SHAPE, s->name,

@@ -187,9 +187,7 @@ static tn_status exchange(tn_optimizer *optimizer, int bucket, int count)
     tn__node *own = tn__node_of(pack(optimizer, bucket, count), "step");
     tn_status status = tn__node_is_error(own) ? tn__error_raise(own->error) : tn__evaluate_step(1, &own);
     tn__node *sums = NULL;
-    if (status != TN_OK)
-        tn__comm_break(optimizer->comm, true); /* the others wait */
-    else
+    if (status == TN_OK)
         sums = tn__collective(optimizer->comm, &sum, own, (tn_dtype)own->dtype, own->shape);
     if (sums)
         status = tn__node_is_error(sums) ? tn__error_raise(sums->error) : unpack(optimizer, bucket, count, sums);
@@ -206,11 +204,9 @@ static void look_for_gradients(tn_optimizer *optimizer)
     }
 }
 
-tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip)
+static tn_status share(tn_optimizer *optimizer, bool *skip)
 {
-    tn_status status = tn__comm_usable(optimizer->comm, "step");
-    if (status == TN_OK)
-        status = share_params(optimizer, skip);
+    tn_status status = share_params(optimizer, skip);
     if (*skip || status != TN_OK)
         return status;
     look_for_gradients(optimizer);
@@ -220,6 +216,17 @@ tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip)
         if (count)
             status = exchange(optimizer, ++bucket, count);
     }
+    return status;
+}
+
+tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip)
+{
+    tn_status status = tn__comm_usable(optimizer->comm, "step");
+    if (status != TN_OK)
+        return status;
+    status = share(optimizer, skip);
+    if (status != TN_OK)
+        tn__comm_break(optimizer->comm, true); /* the others wait */
     return status;
 }
 

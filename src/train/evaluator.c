@@ -161,7 +161,7 @@ static const tn_extension_kind evaluator_kind = {.name = "validation",
                                                  .priority = TN_PRIORITY_WRITER,
                                                  .trigger = each_epoch,
                                                  .initialize = evaluator_initialize,
-                                               .call = evaluator_call,
+                                                 .call = evaluator_call,
                                                  .free = evaluator_free};
 
 static tn_status check_evaluator(const tn_loader *loader, const tn_layer *model, const char *name)

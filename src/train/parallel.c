@@ -122,11 +122,10 @@ static tn_array *loss_of_share(const sharing *s, int i, int64_t size)
     return s->updater->loss(model_of(s, i), &share, s->updater->user);
 }
 
-/* x on the first device, times a number. */
+/* x on the first device, times a number: a part of it, so whole numbers become floating. */
 static tn_array *scaled(const sharing *s, const tn_array *x, double by)
 {
-    tn_create_opts like = {.dtype = tn_dtype_of(x), .device = s->updater->devices[0]};
-    return tn_multiply(tn_to(x, s->updater->devices[0]), tn_full_with(tn_shape_of(x), by, &like));
+    return tn_multiply(tn_to(x, s->updater->devices[0]), tn_weak_float(by));
 }
 
 /* Adds what a share reported to the means over all of them, which are recorded only: a step computes them along. */

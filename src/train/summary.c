@@ -7,6 +7,7 @@
 #include <tanso/device.h>
 #include <tanso/engine.h>
 #include "array/build.h"
+#include "comm/comm.h"
 #include "core/memory.h"
 #include "train/meter.h"
 #include "train/observation.h"
@@ -162,13 +163,15 @@ tn_status tn__summary_share(tn_summary *summary, tn_comm *comm)
     TN__FREED double *numbers = tn__alloc(2 * count * sizeof *numbers);
     tn_status status = numbers ? TN_OK : tn__fail_memory("summary", 2 * count * sizeof *numbers);
     for (size_t i = 0; i < count && status == TN_OK; i++) {
-        tn__meter_sums own;
+        tn__meter_sums own = {0};
         status = tn__meter_read(summary->entries[i].value, &own);
         numbers[2 * i] = own.total + own.at_once;
         numbers[2 * i + 1] = own.weight;
     }
     if (status == TN_OK)
         status = add_up(comm, (int64_t)count, numbers);
+    else
+        tn__comm_break(comm, true); /* the others wait */
     for (size_t i = 0; i < count && status == TN_OK; i++) {
         const tn__meter_sums all = {.at_once = numbers[2 * i], .weight = numbers[2 * i + 1]};
         status = tn__meter_restore(summary->entries[i].value, &all);

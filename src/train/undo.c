@@ -2,7 +2,6 @@
 /* Objects as they were before a load that failed, see undo.h. */
 #include "train/undo.h"
 
-
 static tn_status note_slot(tn_layer *layer, tn__slot *slot, const char *path, void *user)
 {
     (void)path;

@@ -242,6 +242,21 @@ static int count_of(const char *text, const char *what)
     return count;
 }
 
+/* One array many times is evaluated once. */
+static void test_same_root(void **state)
+{
+    (void)state;
+    enum { TIMES = 64 };
+    TN_SCOPE {
+        tn_array *y = tn_add(tn_to(tn_exp(tn_zeros(TN_SHAPE(3), .device = on[0])), on[1]), 1.0);
+        const tn_array *all[TIMES];
+        for (int i = 0; i < TIMES; i++)
+            all[i] = y;
+        assert_int_equal(tn_eval_all(TIMES, all), TN_OK);
+        assert_true(tn_item(tn_sum(y)) == 6);
+    }
+}
+
 static void test_described(void **state)
 {
     (void)state;
@@ -558,7 +573,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_found_again), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_recorded),      cmocka_unit_test(test_described),   cmocka_unit_test(test_zero_slopes),
-        cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_side_by_side),  cmocka_unit_test(test_same_root),
         cmocka_unit_test(test_training),      cmocka_unit_test(test_all_or_none),
         cmocka_unit_test(test_state_in_one),
     };

@@ -298,6 +298,9 @@ static void test_refused(void **state)
         REFUSED(TN_ERR_SHAPE, "one to three extents", tn_sum_pool(tn_ones(TN_SHAPE(2, 3)), TN_SHAPE(2)));
         REFUSED(TN_ERR_DTYPE, "floating", tn_sum_pool(tn_cast(x, TN_INT32), TN_SHAPE(2)));
         REFUSED(TN_ERR_VALUE, "p > 0", tn_lp_pool(x, 0, TN_SHAPE(2)));
+        REFUSED(TN_ERR_SHAPE, "2^63",
+                tn_fold(tn_ones(TN_SHAPE(1, 4, 4)), TN_SHAPE(1, 1), TN_SHAPE((int64_t)1 << 32, (int64_t)1 << 32),
+                        .pad = TN_SHAPE((int64_t)1 << 31, (int64_t)1 << 31)));
         REFUSED(TN_ERR_SHAPE, "windows)", tn_fold(tn_ones(TN_SHAPE(1, 4, 9)), TN_SHAPE(3, 3), TN_SHAPE(2)));
         REFUSED(TN_ERR_SHAPE, "x's shape", tn_max_unpool(x, tn_zeros(TN_SHAPE(2), .dtype = TN_INT64), TN_SHAPE(9)));
         REFUSED(TN_ERR_VALUE, "nothing is left", tn_unpool(x, TN_SHAPE(2), .pad = TN_SHAPE(2)));

@@ -204,6 +204,7 @@ void tn__compiler_watch_end(tn__compiler_watch *watch)
 {
     if (!watch->group)
         return;
+    kill(-watch->group, SIGKILL); /* its end of the pipe may live on in a child that the program has forked meanwhile */
     close(watch->hold);
     while (waitpid(watch->group, NULL, 0) < 0 && errno == EINTR)
         ;

@@ -207,8 +207,12 @@ static void *find_object(call *c, const char *key, int count, const char *const 
     tn__kernel_file only, *file = c->file ? tn__kernel_file_of(&c->folder, final, c->file, &c->file_count) : &only;
     if (file && (file == &only || c->file_count > before))
         file->good = tn__kernel_intact(&c->folder, final);
-    if (!file || !file->good)
+    if (!file)
         return NULL;
+    if (!file->good) { /* by any of its names: else a new file would find this one taken */
+        unlinkat(c->folder.file, final, 0);
+        return NULL;
+    }
     void *handle = open_object(&c->folder, final, count, kernel, &why);
     if (handle) {
         atomic_fetch_add(&tn__kernels_found, 1);
@@ -353,7 +357,7 @@ static void start_batch(kernels *k, int batch)
     tn__free(text);
 }
 
-/* Waits a little, or as long as it takes where there is one job; which of them are done by then. */
+/* Waits a little; which of the jobs are done by then. */
 static void look_at_all(kernels *k, int started)
 {
     enum { PAUSE = 1000000 }; /* ns */

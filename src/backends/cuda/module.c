@@ -153,6 +153,7 @@ tn__cuda_image *tn__cuda_image_find(tn__cuda_device *device, const tn__kernel_fo
         } else {
             tn__log(TN__LOG_WARN, "kernels", "%s/%s cannot be loaded (error %d): compiling it again", folder->path,
                     file, (int)result);
+            tn__kernel_remove(folder, file);
             tn__free(loaded);
             loaded = NULL;
         }

@@ -162,8 +162,10 @@ static tn_status find_in_folder(kernels *k, int kernel)
         file->loaded = tn__cuda_image_find(k->device, &k->folder, name);
         file->good = true; /* as far as it will be */
     }
-    if (!file->loaded)
+    if (!file->loaded) { /* by any of its names: else a new file would find this one taken */
+        tn__kernel_remove(&k->folder, name);
         return TN_OK;
+    }
     if (!has_kernel(k, file->loaded, kernel)) {
         tn__kernel_remove(&k->folder, name);
         return TN_OK;

@@ -136,12 +136,15 @@ static tn__group *split(tn__group *group, int color, int key, tn__why *why)
         !part || comm == MPI_COMM_NULL) {
         if (!part)
             snprintf(why->text, sizeof why->text, "out of memory");
+        if (comm != MPI_COMM_NULL)
+            MPI_Comm_free(&comm);
         free(part);
         return NULL;
     }
     part->comm = comm;
     if (set_up(part, why) == 0)
         return part;
+    MPI_Comm_free(&part->comm);
     free(part);
     return NULL;
 }
