@@ -73,9 +73,14 @@ static void check_parameters(test_random *random, int rows, int columns, int axi
         assert_int_equal(tn_eval_all(2, (const tn_array *[]){y, after}), TN_OK);
         double *got = test_doubles(y), *scale = test_doubles(after);
         for (int64_t k = 0; k < count; k++) {
-            double s = 0, error = 3e-7 * (30 + sqrt((double)length));
-            for (int64_t i = 0; i < length; i++)
-                s += values[k * next + i * step] * (in_sum ? scales[k] : 1.0);
+            double s = 0, most = 0;
+            for (int64_t i = 0; i < length; i++) {
+                double term = values[k * next + i * step] * (in_sum ? scales[k] : 1.0);
+                s += term;
+                most += fabs(term);
+            }
+            /* No partial sum is more than `most`; n roundings of it, up and down, are some sqrt(n) of them. */
+            double error = 1.2e-7 * (30 + sqrt((double)length)) * (1 + most / sqrt((double)length));
             assert_true(fabs(scale[k] - (scales[k] - 0.1 * s)) <= error);
             for (int64_t i = k * next, n = 0; n < length; i += step, n++)
                 assert_true(fabs(got[i] - values[i] * (values[i] - s) * scales[k]) <= error * (1 + fabs(s)));
