@@ -57,7 +57,7 @@ typedef struct tn__command {
 } tn__command;
 
 extern const tn__command tn__command_train, tn__command_eval, tn__command_plot, tn__command_predict, tn__command_info,
-    tn__command_fetch;
+    tn__command_fetch, tn__command_warm;
 
 /* The whole program. */
 int tn__cli_main(int argc, char **argv);

@@ -19,10 +19,10 @@ pid_t command_start(const char *folder, const char *words)
         fprintf(stderr, "TANSO_COMMAND does not name the command to test\n");
         exit(1);
     }
-    static const char *const with_device[] = {"train ", "eval ", "predict "};
+    static const char *const with_device[] = {"train ", "eval ", "predict ", "warm "};
     const char *device = "";
     size_t command_word = 0;
-    for (int i = 0; i < 3 && test_elsewhere(); i++)
+    for (int i = 0; i < (int)(sizeof with_device / sizeof *with_device) && test_elsewhere(); i++)
         if (strncmp(words, with_device[i], strlen(with_device[i])) == 0 && !strstr(words, "--device")) {
             command_word = strlen(with_device[i]);
             device = tn_device_name(test_device());

@@ -54,6 +54,7 @@ static void test_help(void **state)
     expect("info --help", 0, "examples:", "");
     expect("data fetch --help", 0, "mnist|TANSO_DATA", "");
     expect("data --help", 0, "mnist", "");
+    expect("warm --help", 0, "--device NAMES|tanso warm|examples:", "");
     expect("help train", 0, "--epochs N", "");
     expect("help data fetch", 0, "TANSO_DATA", "");
     expect("help trian", 2, "", "did you mean 'train'");
@@ -112,6 +113,9 @@ static void test_wrong_usage(void **state)
     expect("predict x", 2, "", "IMAGES");
     expect("predict x y --invert maybe", 2, "", "maybe");
     expect("info everything", 2, "", "none");
+    expect("warm dgits", 2, "", "did you mean 'digits'");
+    expect("warm digits --model liner:3", 2, "", "did you mean 'linear'");
+    expect("warm digits --device null", 2, "", "--device");
 }
 
 static void test_failures(void **state)
@@ -187,6 +191,21 @@ static void test_caches(void **state)
     setenv("TANSO_CACHE_DIR", test_path(folder, "new"), 1);
     expect("info", 0, "new/kernels: empty", "");
     put_back("TANSO_CACHE_DIR", kept);
+}
+
+/* What `warm` has compiled no later run compiles. */
+static void test_warm(void **state)
+{
+    (void)state;
+    char *cache = put("TANSO_CACHE_DIR", test_path(folder, "cold")), *log = put("TANSO_LOG", "info");
+    expect("warm spiral", 0, "spiral: |kernels compiled|cold/kernels", "compiled");
+    expect("warm spiral spiral", 0, "spiral: all kernels are there", "");
+    command_result got = command_run(folder, "train spiral --epochs 3 --out run");
+    if (got.code || strstr(got.err, "compiled"))
+        fail_msg("tanso train after tanso warm: exit code %d, %s", got.code, got.err);
+    command_free(&got);
+    put_back("TANSO_LOG", log);
+    put_back("TANSO_CACHE_DIR", cache);
 }
 
 /* Values of variables that mean nothing are said, not taken for something. */
@@ -464,7 +483,7 @@ int main(void)
         CASE(test_train_and_eval), CASE(test_extended),        CASE(test_no_memory),       CASE(test_rate),
         CASE(test_kill_and_resume), CASE(test_interrupt),
         CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
-        CASE(test_signals_afterwards), CASE(test_caches),
+        CASE(test_signals_afterwards), CASE(test_caches), CASE(test_warm),
     };
     chance = test_random_new();
     return cmocka_run_group_tests(tests, NULL, NULL);
