@@ -141,18 +141,6 @@ static tn_status list_steps(tape *t, tn__node *y)
     return status;
 }
 
-static tn_status add_gradient(tape *t, step *to, tn__node *gradient, const tn__node *from)
-{
-    if (tn__node_is_error(gradient))
-        return tn__error_raise(gradient->error);
-    if (gradient->shape != to->node->shape || gradient->dtype != to->node->dtype)
-        return tn__fail(TN_ERR_INTERNAL, t->operation,
-                        "the gradient rule of '%s' gave another shape or dtype than its input's",
-                        tn__ops[from->op].name);
-    to->gradient = to->gradient ? tn__binary(TN__OP_ADD, to->gradient, gradient) : gradient;
-    return TN_OK;
-}
-
 /*
  * The gradient of a real loss by a complex number z = x + iy is dL/dx + i dL/dy, PyTorch's convention: the direction of
  * steepest ascent, so that an optimizer's step needs no care. For a holomorphic function of z the chain rule is then
@@ -169,31 +157,53 @@ static void apply_rule(tn__chain *c, int inputs)
             c->in[k] = tn__unary(TN__OP_CONJUGATE, c->in[k]);
 }
 
+/* The step of an input, NULL if nothing is wanted there. */
+static step *input_step(tape *t, const step *s, int k)
+{
+    uint32_t in = k < s->inputs ? t->inputs[s->first + (size_t)k] : ELSEWHERE;
+    return in == ELSEWHERE ? NULL : &t->steps[in];
+}
+
+/* Applies the rule of a step whose gradient is there, and adds what it gives to the inputs' gradients. */
+static tn_status go_through(tape *t, step *s)
+{
+    tn__chain c = {.node = s->node, .g = s->gradient};
+    for (int k = 0; k < s->inputs; k++)
+        c.wanted |= (unsigned)(input_step(t, s, k) != NULL) << k;
+    if (!c.wanted)
+        return TN_OK;
+    apply_rule(&c, s->inputs);
+    tn_status status = TN_OK;
+    for (int k = 0; k < s->inputs && status == TN_OK; k++)
+        if (tn__wanted(&c, k) && c.in[k])
+            status = tn__tape_add(t, input_step(t, s, k), c.in[k], &c, k);
+    return status;
+}
+
 /* Records the gradients of all steps, from that of the last. The builders may evaluate, which
  * overwrites the marks: from here on, only the steps say what leads where. */
 static tn_status apply_rules(tape *t, tn__node *gy)
 {
-    tn_status status = add_gradient(t, &t->steps[t->count - 1], gy, t->steps[t->count - 1].node);
+    t->steps[t->count - 1].gradient = gy;
+    tn_status status = TN_OK;
     for (size_t i = t->count; i-- > 0 && status == TN_OK;) {
         step *s = &t->steps[i];
-        bool flows =
-            s->gradient != NULL; /* else consumers' rules gave nothing, which stands for zero */
+        bool done = false;
+        if (tn__tape_is_deep(t, s))
+            status = tn__tape_compute(t, i);
+        if (status == TN_OK && s->node->op == TN__OP_UPDATE)
+            status = tn__tape_through_update(t, s, input_step(t, s, 0), input_step(t, s, 1), &done);
+        if (status == TN_OK && !done)
+            status = tn__tape_settle(t, s);
+        if (status != TN_OK)
+            return status;
+        bool flows = s->gradient != NULL; /* else consumers' rules gave nothing, which stands for zero */
         if (!flows)
             s->gradient = tn__const_like(s->node, 0);
         if (tn__node_is_error(s->gradient))
             return tn__error_raise(s->gradient->error);
-        if (tn__tape_is_deep(s) && (status = tn__tape_compute(t, i)) != TN_OK)
-            return status;
-        tn__chain c = {.node = s->node, .g = s->gradient};
-        const uint32_t *in = t->inputs + s->first;
-        for (int k = 0; k < s->inputs; k++)
-            c.wanted |= (unsigned)(in[k] != ELSEWHERE) << k;
-        if (!flows || !c.wanted)
-            continue;
-        apply_rule(&c, s->inputs);
-        for (int k = 0; k < s->inputs && status == TN_OK; k++)
-            if (tn__wanted(&c, k) && c.in[k])
-                status = add_gradient(t, &t->steps[in[k]], c.in[k], s->node);
+        if (flows && !done)
+            status = go_through(t, s);
     }
     return status;
 }
@@ -212,8 +222,10 @@ static tn_status retain_all(tape *t)
             return tn__fail_memory(t->operation, sizeof(tn__var));
     }
     for (size_t i = 0; i < t->count; i++)
-        if (t->steps[i].node->var)
+        if (t->steps[i].node->var) {
             t->steps[i].node->flags |= TN__NODE_RETAIN_GRAD;
+            t->steps[i].target = true;
+        }
     return TN_OK;
 }
 
@@ -283,6 +295,8 @@ static void tape_free(tape *t)
     tn__free(t->steps);
     tn__free(t->inputs);
     tn__free(t->stack);
+    tn__free(t->part);
+    tn__free(t->box);
     tn__marks_end(&t->marks);
 }
 #define TAPE tape __attribute__((cleanup(tape_free)))

@@ -164,7 +164,8 @@ void tn__grad_expand(tn__chain *c)
 
 void tn__grad_slice(tn__chain *c)
 {
-    c->in[0] = tn__update(zeros_like(c->node->in[0]), c->g, c->node->attr.ints);
+    c->in[0] = c->g;
+    c->place = TN__IN_WINDOW;
 }
 
 void tn__grad_windows(tn__chain *c)
@@ -182,8 +183,8 @@ void tn__grad_update(tn__chain *c)
 {
     tn__node *value = c->node->in[1];
     const tn__ints *window = c->node->attr.ints;
-    if (tn__wanted(c, 0))
-        c->in[0] = tn__update(c->g, zeros_like(value), window);
+    c->in[0] = c->g;
+    c->place = TN__BUT_WINDOW;
     if (tn__wanted(c, 1)) {
         int64_t start[TN_MAX_NDIM], step[TN_MAX_NDIM];
         for (int i = 0; i < value->shape->ndim; i++) {
@@ -197,13 +198,16 @@ void tn__grad_update(tn__chain *c)
 /* ---- indexing ---- */
 
 /* One index a row takes no scatter: x's gradient is g at the index and 0 elsewhere, which is
- * elementwise. */
+ * elementwise. Else g is added to what other gradients of x come to, but where sums are rounded to 16 bits: there, what
+ * is much would swallow what is little. */
 void tn__grad_gather(tn__chain *c)
 {
     tn__node *x = c->node->in[0], *indices = c->node->in[1];
     int axis = c->node->attr.axis;
     if (c->node->shape->dim[axis] != 1) {
-        c->in[0] = tn__scatter_add_node(zeros_like(x), indices, c->g, axis);
+        bool exact = tn__dtypes[x->dtype].compute == x->dtype;
+        c->in[0] = exact ? c->g : tn__scatter_add_node(zeros_like(x), indices, c->g, axis);
+        c->place = exact ? TN__AT_INDICES : TN__ALL;
         return;
     }
     /* the forward gather may never be computed, so this looks at the positions, too */

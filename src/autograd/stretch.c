@@ -49,6 +49,9 @@ static bool add_gradients(const tn__tape *t, size_t at, list *l)
         const tn__tape_step *s = &t->steps[i];
         if (s->gradient && (i <= at || s->target) && to_compute(s->gradient))
             fine = add(l, s->gradient);
+        for (uint32_t p = s->first_part; p && fine; p = t->part[p - 1].next)
+            if (to_compute(t->part[p - 1].gradient))
+                fine = add(l, t->part[p - 1].gradient);
     }
     return fine;
 }

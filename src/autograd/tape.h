@@ -4,6 +4,7 @@
 #define TN_AUTOGRAD_TAPE_H
 
 #include "autograd/marks.h"
+#include "autograd/rules.h"
 
 #define TN__ELSEWHERE (UINT32_MAX - 1) /* in place of a step's number: leads to no target */
 
@@ -11,9 +12,26 @@ typedef struct tn__tape_step {
     tn__node *node;
     tn__node *gradient; /* summed so far; NULL: none yet */
     size_t first;       /* of the tape's inputs: its own, as many as it has */
+    uint32_t holes;     /* 1 + the first box in which the gradient counts as zero; 0: none */
+    uint32_t first_part, last_part; /* 1 + parts still to be added to the gradient, in their order; 0: none */
     int inputs;
     bool target;        /* its gradient is a result */
 } tn__tape_step;
+
+/* The gradient of a part of a step's node, see parts.c. */
+typedef struct tn__tape_part {
+    tn__node *gradient;
+    const tn__ints *window; /* of that shape: start, step an axis */
+    tn__node *indices;      /* NULL, or it is to be added at these, along an axis */
+    int axis;
+    uint32_t next;          /* 1 + the next one of the step; 0: none */
+} tn__tape_part;
+
+/* Elements that lie `step` apart along each axis. */
+typedef struct tn__tape_box {
+    int64_t start[TN_MAX_NDIM], extent[TN_MAX_NDIM], step[TN_MAX_NDIM];
+    uint32_t next; /* 1 + the next one of a list; 0: none */
+} tn__tape_box;
 
 typedef struct tn__tape_visit {
     tn__node *node;
@@ -33,17 +51,34 @@ typedef struct tn__tape {
     size_t input_count, input_capacity;
     tn__tape_visit *stack;
     size_t depth, stack_capacity;
+    tn__tape_part *part;
+    size_t part_count, part_capacity;
+    tn__tape_box *box;
+    size_t box_count, box_capacity;
 } tn__tape;
+
+/* ---- parts.c ---- */
+
+/* Adds what a rule gave an input to the gradient of that input's step. */
+tn_status tn__tape_add(tn__tape *t, tn__tape_step *to, tn__node *gradient, const tn__chain *from, int input);
+/* Makes one gradient of all that came to a step; it stays NULL if nothing did. */
+tn_status tn__tape_settle(tn__tape *t, tn__tape_step *s);
+/* Of an UPDATE whose gradient came in parts: hands these on to its inputs' steps (NULL: not wanted) as they are, unless
+ * some lie across its window, or its gradient is a result: then nothing is done. */
+tn_status tn__tape_through_update(tn__tape *t, tn__tape_step *s, tn__tape_step *base, tn__tape_step *value, bool *done);
 
 /* ---- stretch.c ---- */
 
 /* Would what the rule of this step records get as deep as a recording may be? Rules record some tens of operations one
  * on another at most. */
 #define TN__STRETCH (TN__MAX_DEPTH - TN__MAX_DEPTH / 8)
-static inline bool tn__tape_is_deep(const tn__tape_step *s)
+static inline bool tn__is_deep(const tn__node *node) { return node->depth >= TN__STRETCH && tn__node_pending(node); }
+static inline bool tn__tape_is_deep(const tn__tape *t, const tn__tape_step *s)
 {
-    return (s->gradient->depth >= TN__STRETCH && tn__node_pending(s->gradient)) ||
-           (s->node->depth >= TN__STRETCH && tn__node_pending(s->node));
+    bool deep = tn__is_deep(s->node) || (s->gradient && tn__is_deep(s->gradient));
+    for (uint32_t p = s->first_part; p && !deep; p = t->part[p - 1].next)
+        deep = tn__is_deep(t->part[p - 1].gradient);
+    return deep;
 }
 /* Computes the gradients under way at step `at`, whose rule and those before it are still to be applied, and what lets
  * the recording beneath them begin anew. */

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Gradients that come in parts: of windows, however they lie to each other, of what is written into windows and read
+ * again, and of rows chosen by indices; and that the work for many of them grows with what they hold, not with its
+ * square. */
+#include "autograd/helpers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tanso.h>
+
+#include "support/random.h"
+
+enum { ROWS = 6, COLUMNS = 5, MOVES = 14 };
+
+/* One of a program's steps: what it does with x and with a buffer, at which windows. */
+typedef struct move {
+    int what;
+    tn_slice_range from[2], to[2];
+} move;
+
+typedef struct program {
+    move move[MOVES];
+    int count;
+} program;
+
+static test_random numbers;
+
+/* Some `count` of an axis' elements, forwards or backwards. */
+static tn_slice_range range_of(int64_t extent, int64_t count)
+{
+    int64_t step = count > 1 ? test_random_int(&numbers, 1, (extent - 1) / (count - 1)) : 1;
+    int64_t first = test_random_int(&numbers, 0, extent - 1 - (count - 1) * step);
+    tn_slice_range forwards = {first, first + (count - 1) * step + 1, step};
+    if (count == 0)
+        return (tn_slice_range){first, first, 1};
+    if (test_random_int(&numbers, 0, 3))
+        return forwards;
+    int64_t end = first - 1;
+    return (tn_slice_range){first + (count - 1) * step, end < 0 ? TN_NONE : end, -step};
+}
+
+static program random_program(void)
+{
+    program p = {.count = (int)test_random_int(&numbers, 1, MOVES)};
+    for (int i = 0; i < p.count; i++) {
+        move *m = &p.move[i];
+        m->what = (int)test_random_int(&numbers, 0, 4);
+        for (int d = 0; d < 2; d++) {
+            int64_t extent = d ? COLUMNS : ROWS, count = test_random_int(&numbers, 0, 9) ? 1 : 0;
+            count += count ? test_random_int(&numbers, 0, extent - 1) : 0;
+            m->from[d] = range_of(extent, count);
+            m->to[d] = range_of(extent, count);
+        }
+        if (i && !test_random_int(&numbers, 0, 2)) /* just there once more */
+            m->from[0] = p.move[i - 1].from[0], m->from[1] = p.move[i - 1].from[1],
+            m->to[0] = p.move[i - 1].to[0], m->to[1] = p.move[i - 1].to[1];
+    }
+    return p;
+}
+
+/* xs: x, and rows of it by number. */
+static tn_array *run(int count, tn_array *const *xs, void *user)
+{
+    (void)count;
+    const program *p = user;
+    tn_array *x = xs[0], *buffer = tn_multiply(x, 0.5), *sum = tn_sum(tn_square(tn_add(x, 1)));
+    for (int i = 0; i < p->count; i++) {
+        const move *m = &p->move[i];
+        tn_array *window = tn_slice(m->what % 2 ? x : buffer, 2, m->from);
+        if (m->what < 3)
+            buffer = tn_slice_update(buffer, 2, m->to, tn_sin(tn_add(window, 0.1 * i)));
+        else if (m->what == 3)
+            sum = tn_add(sum, tn_sum(tn_square(tn_add(window, 0.2 * i))));
+        else
+            sum = tn_add(sum, tn_sum(tn_sin(tn_take(i % 2 ? x : buffer, xs[1], 0))));
+    }
+    return tn_add(tn_mean(tn_square(buffer)), sum);
+}
+
+static void test_random_programs(void **state)
+{
+    (void)state;
+    numbers.state = test_seed();
+    for (int i = 0; i < 12; i++) {
+        program p = random_program();
+        const tn_array *xs[] = {spread(TN_SHAPE(ROWS, COLUMNS), -2, 2, 0), random_indices(TN_SHAPE(7), -ROWS, ROWS)};
+        check_gradients("moves", run, &p, 2, xs);
+    }
+}
+
+/* ---- against what the same is without parts ---- */
+
+/* A gradient that is asked for on the way is whole, and the same. */
+static void test_on_the_way(void **state)
+{
+    (void)state;
+    tn_array *x = tn_requires_grad(spread(TN_SHAPE(3, 2), -1, 1, 0));
+    tn_array *h[3], *joined = NULL, *rest[2];
+    for (int t = 0; t < 3; t++)
+        h[t] = tn_multiply(tn_index(x, t), t + 1);
+    joined = tn_stack(3, (const tn_array *const *)h, 0);
+    tn_slice_range last = {1, 3, 1}, first = {0, 2, 1};
+    rest[0] = tn_slice(joined, 1, &last);
+    rest[1] = tn_slice(joined, 1, &first);
+    tn_array *y = tn_add(tn_sum(tn_multiply(rest[0], 10)), tn_sum(rest[1]));
+    tn_array *g[2];
+    assert_int_equal(tn_gradients(y, 2, (const tn_array *[]){joined, x}, false, g), TN_OK);
+    assert_values(g[0], 6, (const double[]){1, 1, 11, 11, 10, 10}, 0);
+    assert_values(g[1], 6, (const double[]){1, 1, 22, 22, 30, 30}, 0);
+    tn_retain_grad(joined);
+    assert_int_equal(tn_backward(y), TN_OK);
+    assert_values(tn_grad(joined), 6, (const double[]){1, 1, 11, 11, 10, 10}, 0);
+    assert_values(tn_grad(x), 6, (const double[]){1, 1, 22, 22, 30, 30}, 0);
+}
+
+/* What goes nowhere: the value of a window that is written over before anybody reads it. */
+static void test_written_over(void **state)
+{
+    (void)state;
+    tn_array *x = tn_requires_grad(spread(TN_SHAPE(2), -1, 1, 0)), *z = tn_requires_grad(spread(TN_SHAPE(2), -1, 1, 1));
+    tn_slice_range window = {1, 3, 1};
+    tn_array *buffer = tn_slice_update(tn_zeros(TN_SHAPE(4), .dtype = TN_FLOAT64), 1, &window, x);
+    buffer = tn_slice_update(buffer, 1, &window, z);
+    assert_int_equal(tn_backward(tn_sum(tn_multiply(buffer, 3))), TN_OK);
+    assert_values(tn_grad(x), 2, (const double[]){0, 0}, 0);
+    assert_values(tn_grad(z), 2, (const double[]){3, 3}, 0);
+}
+
+/* ---- how much it moves ---- */
+
+static long long number_behind(const char *text, const char *words)
+{
+    const char *at = strstr(text, words);
+    assert_non_null(at);
+    while (at > text && at[-1] != ' ')
+        at--;
+    for (at--; at > text && at[-1] >= '0' && at[-1] <= '9';)
+        at--;
+    return strtoll(at, NULL, 10);
+}
+
+/* Bytes moved by the plan of the gradient of x, or those of its temporaries. */
+static long long bytes_of(const char *which, tn_array *y, tn_array *x)
+{
+    assert_int_equal(tn_backward(y), TN_OK);
+    char *text = tn_plan_describe(tn_grad(x));
+    assert_non_null(text);
+    long long bytes = number_behind(text, which);
+    tn_string_free(text);
+    return bytes;
+}
+
+static tn_array *leaf(int n) { return tn_requires_grad(tn_ones(TN_SHAPE(n, 3, 5))); }
+
+static long long steps_of_time(int n)
+{
+    tn_array *x = leaf(n), *h = tn_zeros(TN_SHAPE(3, 5));
+    for (int t = 0; t < n; t++)
+        h = tn_tanh(tn_add(h, tn_index(x, t)));
+    return bytes_of("bytes moved", tn_sum(h), x);
+}
+
+static long long halves(int n)
+{
+    tn_array *x = leaf(n), *part[64], *sum = tn_zeros(TN_SHAPE(1, 3, 5));
+    assert_int_equal(tn_split(x, n, 0, part), TN_OK);
+    for (int t = n; t-- > 0;)
+        sum = tn_add(sum, tn_square(part[t]));
+    return bytes_of("bytes moved", tn_sum(sum), x);
+}
+
+static long long joined(int n)
+{
+    tn_array *x = tn_requires_grad(tn_ones(TN_SHAPE(3, 5))), *h = x;
+    tn_array *all[64];
+    for (int t = 0; t < n; t++)
+        all[t] = h = tn_sin(h);
+    return bytes_of("bytes moved", tn_sum(tn_square(tn_stack(n, (const tn_array *const *)all, 1))), x);
+}
+
+/* Few rows of a table that is large. */
+static long long chosen(int n)
+{
+    tn_array *table = tn_requires_grad(tn_ones(TN_SHAPE(500, 3))), *sum = tn_zeros(TN_SHAPE(2, 3));
+    for (int t = 0; t < n; t++)
+        sum = tn_add(sum, tn_square(tn_take(table, tn_from_int64s((const int64_t[]){t, 2 * t}, 2), 0)));
+    return bytes_of("bytes of temporaries", tn_sum(sum), table);
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    static long long (*const graph[])(int n) = {steps_of_time, halves, joined};
+    for (size_t i = 0; i < sizeof graph / sizeof *graph; i++) {
+        long long few = graph[i](20), many = graph[i](60);
+        if (many > 4 * few)
+            fail_msg("graph %zu: %lld bytes for 20 parts, %lld for 60", i, few, many);
+    }
+    assert_true(chosen(40) < 4 * 500 * 3 * 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(test_random_programs), TEST(test_on_the_way), TEST(test_written_over),
+                                       TEST(test_bytes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
