@@ -39,7 +39,7 @@ def make():
             values[f"{name}.i{i}"] = np.asarray(x, dtype=np.int64)
         values[f"{name}.y"], values[f"{name}.g"] = y.array, g
 
-    # ---- boxes: (picture, x1, y1, x2, y2); Chainer's newer functions take (y1, x1, y2, x2) and the pictures, in float32
+    # ---- boxes: (picture, x1, y1, x2, y2); newer functions take (y1, x1, y2, x2) and the pictures, in float32 ----
     maps = floats(2, 3, 7, 9)
     boxes = np.array([[0, 1.2, 0.7, 12.4, 9.3], [1, -3.4, 2.2, 21.3, 15.6], [1, 6.6, 3.1, 9.4, 3.4], [0, 25, 1, 30, 9]])
     values["boxes"] = boxes
@@ -53,7 +53,8 @@ def make():
     newer("roi_average_pooling", F.roi_average_pooling_2d)
     newer("roi_max_pooling", F.roi_max_pooling_2d)
     case("roi_pooling", lambda x: F.roi_pooling_2d(x, boxes.astype(np.float32), 3, 2, 0.5), [maps], dtype=np.float32)
-    case("spatial_pyramid_pooling", lambda x: F.spatial_pyramid_pooling_2d(x, 3, 'max')[:, :, 0, 0], [floats(2, 2, 7, 9)])
+    case("spatial_pyramid_pooling", lambda x: F.spatial_pyramid_pooling_2d(x, 3, "max")[:, :, 0, 0],
+         [floats(2, 2, 7, 9)])
 
     # ---- spatial transformers ----
     theta = floats(2, 2, 3, low=-1, high=1)

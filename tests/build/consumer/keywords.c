@@ -563,7 +563,8 @@ static void windows(void)
     tn_array *columns = tn_unfold(x, TN_SHAPE(2), .stride = TN_SHAPE(2));
     CHECK(tn_dim(tn_fold(columns, TN_SHAPE(4, 4), TN_SHAPE(2), .stride = TN_SHAPE(2)), 1) == 4);
     CHECK(tn_dim(tn_interpolate(x, TN_SHAPE(8), .mode = "linear", .align_corners = true), 3) == 8);
-    tn_array *places = tn_affine_grid(tn_zeros(TN_SHAPE(1, 2, 3)), TN_SHAPE(3, 2), true), *box = tn_ones(TN_SHAPE(1, 5));
+    tn_array *places = tn_affine_grid(tn_zeros(TN_SHAPE(1, 2, 3)), TN_SHAPE(3, 2), true);
+    tn_array *box = tn_ones(TN_SHAPE(1, 5));
     CHECK(tn_dim(tn_grid_sample(x, places), 3) == 2);
     CHECK(tn_dim(tn_grid_sample(x, places, .mode = "nearest", .align_corners = true), 2) == 3);
     CHECK(tn_dim(tn_roi_align(x, tn_subtract(box, 1), TN_SHAPE(2)), 0) == 1);
