@@ -154,13 +154,14 @@ static tn__storage *fill(tn_comm *comm, const tn__collective_call *call, tn__nod
     tn_status status = ready ? transfer(comm, call, &t, text) : tn__comm_break(comm, true);
     if (status == TN_OK && out_copy && storage->bytes)
         status = tn__storage_write(storage, out_copy, storage->bytes);
-    tn__free(in_copy);
-    tn__free(out_copy);
-    if (status != TN_OK && storage) {
-        tn__storage_release(storage);
-        storage = NULL;
-    }
-    return storage;
+    tn__comm_block_free(comm, in_copy);
+    tn__comm_block_free(comm, out_copy);
+    if (comm->given_up && in->storage)
+        tn__comm_storage_release(comm, tn__storage_retain(in->storage));
+    if (status == TN_OK)
+        return storage;
+    tn__comm_storage_release(comm, storage);
+    return NULL;
 }
 
 tn__node *tn__collective(tn_comm *comm, const tn__collective_call *call, tn__node *in, tn_dtype dtype,

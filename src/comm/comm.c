@@ -116,7 +116,7 @@ static tn_status find_members(tn_comm *comm, int own)
                              .count = 1,
                              .from = &own,
                              .to = comm->members};
-    return tn__comm_transfer(comm, &transfer, "comm", "the making of a communicator");
+    return tn__comm_tell(comm, &transfer, "comm", "the making of a communicator");
 }
 
 /* A communicator over a group, which it takes over. */

@@ -15,6 +15,7 @@ struct tn_comm {
     tn__comm_place place;
     int *members;         /* ranks in the world, by rank */
     bool pending;         /* has waited too long for a rank that may never come */
+    bool given_up;        /* a transfer in it may go on, with nobody waiting for it */
     uint32_t number;      /* of this process's communicators: what nodes name it by */
     tn_comm *next;        /* in the list of those that live */
 };
@@ -47,8 +48,14 @@ typedef enum tn__note_kind {
 } tn__note_kind;
 
 /* Does a transfer and waits for its end, telling by `call` what is waited for: "all_reduce of float32 (3,)". On failure
- * the communicator is broken. */
+ * the communicator is broken; what the transfer reads and writes is then freed by the functions below alone. */
 tn_status tn__comm_transfer(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call);
+/* The same of a few bytes, which are copied: they may be on the stack. */
+tn_status tn__comm_tell(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call);
+/* Free a block, or let go of a storage, that a transfer in `comm` has used, unless it was given up: see kept.c. NULL is
+ * ignored. */
+void tn__comm_block_free(const tn_comm *comm, void *block);
+void tn__comm_storage_release(const tn_comm *comm, tn__storage *storage);
 /* Tells the whole world that this process takes part in nothing any more; `text` why. */
 void tn__comm_tell_leaving(const tn_comm *world, const char *text);
 

@@ -174,6 +174,7 @@ tn_status tn__comm_transfer(tn_comm *comm, const tn__transfer *transfer, const c
     }
     tn__free(w.answers);
     comm->pending |= status != TN_OK && w.asked;
+    comm->given_up |= done == 0;
     if (done < 0)
         status = tn__fail(TN_ERR_IO, operation, "%s failed in %s: %s", call, t->name, why.text);
     return status == TN_OK ? TN_OK : tn__comm_break(comm, done < 0);

@@ -505,8 +505,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     return finish_key(c) ? TN_OK : no_memory();
 }
 
-/* What was not evaluated does not count as computed before. */
-static void forget_marks(tn__collection *c)
+void tn__collection_forget(const tn__collection *c)
 {
     for (size_t i = 0; i < c->count; i++)
         if (c->entry[i].leaf < 0 && !c->entry[i].again)
@@ -523,6 +522,6 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__
         status = collect(c, count, roots, TN__COLLECT_ONLY);
     }
     if (c->crosses)
-        forget_marks(c);
+        tn__collection_forget(c);
     return status;
 }

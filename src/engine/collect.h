@@ -105,6 +105,8 @@ typedef enum tn__collect_mode {
 /* Collects what `roots` need. Roots that have values are skipped. Where they need, or are, values of several devices,
  * only `crosses` is set: the call fails, with nothing latched. */
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode);
+/* What was collected is not evaluated: it does not count as computed before. */
+void tn__collection_forget(const tn__collection *c);
 /* Fails for a node that can't be computed: an error, or one that a step released. */
 tn_status tn__refuse(const tn__node *node);
 /* Is a pending handle's node, on that device, computed along with what is asked for in a mode? */

@@ -8,30 +8,25 @@
 
 #include <tanso/engine.h>
 
-static tn__plan *plan_for(tn__collection *c)
+static tn_status collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
 {
-    tn__graph graph;
-    if (!tn__collection_graph(c, &graph)) {
-        tn__fail_memory("plan_describe", 0);
-        return NULL;
-    }
-    const tn__capabilities *device = &c->device->capabilities;
-    bool compiled = tn__engine_switches.compile != TN_COMPILE_NEVER || c->users || !device->operations;
-    tn__compile_options options = tn__engine_options(compiled && device->target != TN__TARGET_NONE);
-    tn__plan *plan = tn__compile(&graph, c->device, &options);
-    tn__graph_free(&graph);
-    return plan;
+    tn_status status = tn__collect(c, count, roots, mode);
+    if (status != TN_OK)
+        tn__collection_forget(c);
+    return status;
 }
 
-/* Prints the plan of what was collected. */
+/* Prints the plan of what was collected, and forgets that it was. */
 static tn_status print_plan(tn__collection *c, tn__text *text)
 {
-    tn__plan *plan = plan_for(c);
-    if (!plan)
-        return tn__error_status(tn__error_last());
-    tn__plan_print(plan, text);
+    const tn__capabilities *device = &c->device->capabilities;
+    bool compiled = tn__engine_switches.compile != TN_COMPILE_NEVER || c->users || !device->operations;
+    tn__plan *plan = tn__plan_make(c, compiled && device->target != TN__TARGET_NONE, "plan_describe");
+    if (plan)
+        tn__plan_print(plan, text);
     tn__plan_free(plan);
-    return TN_OK;
+    tn__collection_forget(c);
+    return plan ? TN_OK : tn__error_status(tn__error_last());
 }
 
 /* ---- several devices ---- */
@@ -77,7 +72,7 @@ static tn_status describe_region(description *d, int count)
 {
     if (!count)
         return TN_OK;
-    tn_status status = tn__collect(d->c, count, d->r.part, TN__COLLECT_ONLY);
+    tn_status status = collect(d->c, count, d->r.part, TN__COLLECT_ONLY);
     if (status != TN_OK)
         return status;
     tn__text_addf(d->text, "region %d on %s\n", ++d->regions, d->c->device->name);
@@ -125,7 +120,7 @@ static tn_status describe(tn__node *node, tn__text *text)
     tn__collection *c = tn__collection_get();
     if (!c)
         return tn__fail_memory("plan_describe", sizeof *c);
-    tn_status status = tn__collect(c, 1, &node, TN__COLLECT_ALONG);
+    tn_status status = collect(c, 1, &node, TN__COLLECT_ALONG);
     if (c->crosses)
         return describe_all(&(description){.c = c, .r.mode = TN__COLLECT_ONLY, .text = text}, node);
     if (status != TN_OK)

@@ -177,22 +177,17 @@ static void count_steps(tn__cached *e, int64_t steps)
 
 /* ---- building ---- */
 
-tn__compile_options tn__engine_options(bool kernels)
-{
-    return (tn__compile_options){.kernels = kernels,
-                                 .fusion = tn__engine_switches.fusion,
-                                 .plan_memory = tn__engine_switches.plan_memory,
-                                 .precision = tn__engine_switches.precision};
-}
-
-static tn__plan *make_plan(const tn__collection *c, bool kernels)
+tn__plan *tn__plan_make(const tn__collection *c, bool kernels, const char *operation)
 {
     tn__graph graph;
     if (!tn__collection_graph(c, &graph)) {
-        tn__fail_memory("eval", 0);
+        tn__fail_memory(operation, 0);
         return NULL;
     }
-    tn__compile_options options = tn__engine_options(kernels);
+    const tn__compile_options options = {.kernels = kernels,
+                                         .fusion = tn__engine_switches.fusion,
+                                         .plan_memory = tn__engine_switches.plan_memory,
+                                         .precision = tn__engine_switches.precision};
     tn__plan *plan = tn__compile(&graph, c->device, &options);
     tn__graph_free(&graph);
     return plan;
@@ -200,7 +195,7 @@ static tn__plan *make_plan(const tn__collection *c, bool kernels)
 
 static bool build(const tn__collection *c, tn__cached *e, bool kernels, tn__loaded *loaded)
 {
-    tn__plan *plan = kernels && e->waiting ? e->waiting : make_plan(c, kernels);
+    tn__plan *plan = kernels && e->waiting ? e->waiting : tn__plan_make(c, kernels, "eval");
     if (kernels)
         e->waiting = NULL;
     if (!plan)
@@ -260,7 +255,7 @@ static bool rather_waits(const tn__collection *c, tn__cached *e)
         return false;
     if (!e->waiting) {
         bool clean = !tn__latched();
-        e->waiting = make_plan(c, true);
+        e->waiting = tn__plan_make(c, true, "eval");
         if (!e->waiting && clean) /* whoever builds it meets the same */
             tn_clear_error();
         e->pause = e->waiting ? c->device->ops->pause(c->device, &e->waiting->program) : 0;

@@ -18,6 +18,8 @@ typedef struct tn__loaded {
     const tn__device_ops *ops;
 } tn__loaded;
 
+/* The plan of what was collected, for whoever frees it; NULL with a latched error. */
+tn__plan *tn__plan_make(const tn__collection *c, bool kernels, const char *operation);
 /* Finds or makes the loaded plan for a collection, and holds it until tn__plans_release. NULL with a latched error. */
 const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held);
 void tn__plans_release(tn__cached *held);
@@ -34,8 +36,6 @@ typedef struct tn__switches {
     _Atomic int precision; /* a tn_matmul_precision */
 } tn__switches;
 extern tn__switches tn__engine_switches;
-/* How the switches have plans compiled. */
-tn__compile_options tn__engine_options(bool kernels);
 
 typedef struct tn__counters {
     _Atomic uint64_t evaluations, plan_hits, plan_misses, kernels;

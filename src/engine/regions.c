@@ -187,6 +187,31 @@ static void give_ranks(tn__regions *r)
     }
 }
 
+/* What is made of numbers alone needs no region of its own: it is computed where it is used first. */
+static void delay_constants(tn__regions *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        tn__region_item *item = &r->item[i];
+        int kind = tn__ops[item->node->op].kind;
+        item->first_user = INT32_MAX;
+        item->constant = kind == TN__KIND_CONST || kind == TN__KIND_MAP || kind == TN__KIND_VIEW;
+        for (int k = 0; k < item->node->arity && item->constant; k++) {
+            int64_t at = input_of(r, i, k);
+            item->constant = at >= 0 && r->item[at].constant;
+        }
+    }
+    for (size_t i = r->count; i-- > 0;) {
+        tn__region_item *user = &r->item[i];
+        if (user->constant && !user->sent && !user->root && user->first_user != INT32_MAX)
+            user->rank = user->first_user;
+        for (int k = 0; k < user->node->arity; k++) {
+            int64_t at = input_of(r, i, k);
+            if (at >= 0 && r->item[at].first_user > user->rank)
+                r->item[at].first_user = user->rank;
+        }
+    }
+}
+
 /* What an update makes of the old state before it meets the gradient, as the decayed moments: a part of the update's
  * kernel, which early would take a pass of its own, and memory beside the state's. */
 static void find_light(tn__regions *r)
@@ -343,6 +368,7 @@ tn_status tn__regions_make(tn__regions *r, int count, tn__node *const *roots)
     if (status != TN_OK)
         return status;
     give_ranks(r);
+    delay_constants(r);
     find_early(r);
     find_urgent(r);
     status = give_phases(r);

@@ -11,11 +11,13 @@ typedef struct tn__region_item {
     tn__node *node;
     const tn__device *device; /* its own */
     int32_t rank, phase; /* see regions.c */
+    int32_t first_user;  /* the least rank of what uses it */
     bool transfers; /* its value comes from another device */
     bool root;   /* in the list of those */
     bool sent;   /* a transfer's input */
     bool early;  /* something to be sent, or of a later rank, depends on it */
     bool urgent; /* something of its rank that is to be sent depends on it */
+    bool constant; /* of numbers alone */
     bool light;  /* of a step: element operations over values that are there */
     bool stored; /* other regions, or the program, need its value */
 } tn__region_item;

@@ -16,7 +16,7 @@
 
 typedef struct pair {
     tn__slot *to;
-    tn__node *value; /* new one, borrowed */
+    const tn__slot *from;
 } pair;
 
 typedef struct pairing {
@@ -25,19 +25,19 @@ typedef struct pairing {
     double decay; /* of the values that are there; 0: copies */
     pair *pairs;
     size_t count, capacity;
+    tn__node **value; /* of each: the new one, borrowed */
+    tn__device **device;
 } pairing;
 
-/* The values' mix as a node on the receiver's device. */
-static tn__node *mixed(const pairing *p, const tn__slot *to, const tn__slot *from)
+/* The values' mix, on the receiver's device. */
+static tn__node *mixed(const pairing *p, const pair *pair, tn__node *now)
 {
-    tn__node *old = tn__array_node(to->value), *now = tn__array_node(from->value);
-    now = tn__cast(now, (tn_dtype)old->dtype);
-    now = tn__to(now, old->device);
+    tn__node *old = tn__array_node(pair->to->value);
     if (p->decay > 0 && tn_dtype_is_float((tn_dtype)old->dtype)) {
         tn__node *kept = tn__binary(TN__OP_MULTIPLY, tn__const_like(old, p->decay), old);
         return tn__binary(TN__OP_ADD, kept, tn__binary(TN__OP_MULTIPLY, tn__const_like(now, 1 - p->decay), now));
     }
-    return tn__node_is_error(now) || now->op == TN__OP_TRANSFER /* a copy as it is */
+    return tn__node_is_error(now) || tn__array_node(pair->from->value)->device != old->device /* a copy as it is */
                ? now
                : tn__node_new(TN__OP_COPY, (tn_dtype)now->dtype, now->shape, now->device, 1, &now, (tn__attr){0});
 }
@@ -62,25 +62,56 @@ static tn_status add_pair(tn_layer *layer, tn__slot *slot, const char *path, voi
                         tn__shape_text(to->ndim, to->dim, here), tn__shape_text(from->ndim, from->dim, there));
     if (!tn__grow((void **)&p->pairs, &p->capacity, p->count + 1, sizeof *p->pairs))
         return tn__fail_memory(p->operation, sizeof *p->pairs);
-    tn__node *value = mixed(p, slot, other);
-    p->pairs[p->count++] = (pair){slot, value};
-    return tn__node_is_error(value) ? tn__error_raise(value->error) : status;
-}
-
-/* All of them in one evaluation. */
-static tn_status evaluate_pairs(const pairing *p)
-{
-    tn__node **value = tn__alloc((p->count + 1) * sizeof *value);
-    if (!value)
-        return tn__fail_memory(p->operation, p->count * sizeof *value);
-    for (size_t i = 0; i < p->count; i++)
-        value[i] = p->pairs[i].value;
-    tn_status status = tn__evaluate((int)p->count, value);
-    tn__free(value);
+    p->pairs[p->count++] = (pair){slot, other};
     return status;
 }
 
-static tn_status exchange(const char *operation, tn_layer *to, const tn_layer *from, double decay)
+/* The new values, all of them in one evaluation; what comes from another device is on its way before. */
+static tn_status make_values(pairing *p)
+{
+    int count = (int)p->count;
+    p->value = tn__alloc((p->count + 1) * sizeof *p->value);
+    p->device = tn__alloc((p->count + 1) * sizeof *p->device);
+    if (!p->value || !p->device)
+        return tn__fail_memory(p->operation, p->count * sizeof *p->value);
+    for (int i = 0; i < count; i++) {
+        const tn__node *old = tn__array_node(p->pairs[i].to->value);
+        p->value[i] = tn__cast(tn__array_node(p->pairs[i].from->value), (tn_dtype)old->dtype);
+        p->device[i] = old->device;
+    }
+    tn_status status = tn__move_together(count, p->value, p->device, true);
+    for (int i = 0; i < count && status == TN_OK; i++) {
+        p->value[i] = mixed(p, &p->pairs[i], p->value[i]);
+        if (tn__node_is_error(p->value[i]))
+            status = tn__error_raise(p->value[i]->error);
+    }
+    return status == TN_OK ? tn__evaluate(count, p->value) : status;
+}
+
+static tn_status exchange(pairing *p, int count, tn_layer *const *to)
+{
+    tn__call call = tn__enter();
+    tn__no_grad_depth++;
+    tn_status status = TN_OK;
+    for (int i = 0; i < count && status == TN_OK; i++)
+        status = tn__visit_slots(to[i], "", add_pair, p);
+    if (status == TN_OK)
+        status = make_values(p);
+    for (size_t i = 0; i < p->count && status == TN_OK; i++) {
+        if (p->pairs[i].to->persistent)
+            tn__state_point(p->pairs[i].to->value, p->value[i]);
+        else
+            tn__param_point(p->pairs[i].to->value, p->value[i]);
+    }
+    tn__no_grad_depth--;
+    tn__leave(call);
+    tn__free(p->pairs);
+    tn__free(p->value);
+    tn__free(p->device);
+    return status;
+}
+
+static tn_status exchange_two(const char *operation, tn_layer *to, const tn_layer *from, double decay)
 {
     if (!to || !from)
         return tn__fail_null(operation, "two layers");
@@ -88,38 +119,61 @@ static tn_status exchange(const char *operation, tn_layer *to, const tn_layer *f
     tn_status status = tn__layer_raise(to);
     if (status == TN_OK)
         status = tn__layer_raise(from);
-    if (status != TN_OK || to == from)
-        return status;
-    tn__call call = tn__enter();
-    tn__no_grad_depth++;
-    status = tn__visit_slots(to, "", add_pair, &p);
-    if (status == TN_OK)
-        status = evaluate_pairs(&p);
-    for (size_t i = 0; i < p.count && status == TN_OK; i++) {
-        if (p.pairs[i].to->persistent)
-            tn__state_point(p.pairs[i].to->value, p.pairs[i].value);
-        else
-            tn__param_point(p.pairs[i].to->value, p.pairs[i].value);
-    }
-    tn__no_grad_depth--;
-    tn__leave(call);
-    tn__free(p.pairs);
-    return status;
+    return status != TN_OK || to == from ? status : exchange(&p, 1, &to);
 }
 
 tn_status tn_layer_copy_params(tn_layer *to, const tn_layer *from)
 {
-    return exchange("layer_copy_params", to, from, 0);
+    return exchange_two("layer_copy_params", to, from, 0);
+}
+
+tn_status tn__layers_copy_params(int count, tn_layer *const *to, const tn_layer *from)
+{
+    return exchange(&(pairing){.operation = "layer_copy_params", .from = (tn_layer *)from}, count, to);
 }
 
 tn_status tn_layer_average(tn_layer *average, const tn_layer *layer, double decay)
 {
     if (!(decay >= 0 && decay < 1))
         return tn__fail(TN_ERR_VALUE, "layer_average", "expected a decay from 0 to below 1, got %g", decay);
-    return exchange("layer_average", average, layer, decay);
+    return exchange_two("layer_average", average, layer, decay);
 }
 
 /* ---- gradients ---- */
+
+/* Whether a gradient is there to be added. */
+static bool adds(const tn_layer *to, const tn_layer *from, int i)
+{
+    return tn_has_grad(tn_param(from, i)) && tn_needs_grad(tn_param(to, i));
+}
+
+/* Records it; the two arrays have room for all parameters. */
+static tn_status add_grads(tn_layer *to, const tn_layer *from, tn__node **more, tn__device **device)
+{
+    int count = tn_param_count(to), found = 0;
+    for (int i = 0; i < count; i++) {
+        if (!adds(to, from, i))
+            continue;
+        const tn__node *p = tn__array_node(tn_param(to, i));
+        more[found] = tn__cast(tn__var_grad(tn__array_var(tn_param(from, i))), (tn_dtype)p->dtype);
+        device[found++] = p->device;
+    }
+    tn_status status = tn__move_together(found, more, device, false);
+    for (int i = 0, k = 0; i < count && status == TN_OK; i++) {
+        if (!adds(to, from, i))
+            continue;
+        tn__var *var = tn__array_var(tn_param(to, i));
+        if (!var)
+            return tn__fail_memory("layer_add_grads", sizeof *var);
+        tn__node *own = tn__var_grad(var), *sum = own ? tn__binary(TN__OP_ADD, own, more[k]) : more[k];
+        k++;
+        if (tn__node_is_error(sum))
+            status = tn__error_raise(sum->error);
+        else
+            tn__var_set_grad(var, sum);
+    }
+    return status;
+}
 
 tn_status tn_layer_add_grads(tn_layer *to, const tn_layer *from)
 {
@@ -135,18 +189,15 @@ tn_status tn_layer_add_grads(tn_layer *to, const tn_layer *from)
             return tn__fail(TN_ERR_NAME, "layer_add_grads", "'%s' of one layer is not '%s' of the other",
                             tn_param_name(to, i), tn_param_name(from, i));
     }
-    tn_status status = TN_OK;
-    for (int i = 0; i < count && status == TN_OK; i++) {
-        tn_array *p = tn_param(to, i);
-        if (!tn_has_grad(tn_param(from, i)) || !tn_needs_grad(p))
-            continue;
-        tn__scope_guard scope = tn__scope_enter();
-        tn__no_grad_depth++;
-        tn_array *more = tn_to(tn_cast(tn_grad(tn_param(from, i)), tn_dtype_of(p)), tn_device_of(p));
-        status = tn_set_grad(p, tn_has_grad(p) ? tn_add(tn_grad(p), more) : more);
-        tn__no_grad_depth--;
-        tn__scope_leave(&scope);
-    }
+    TN__FREED tn__node **more = tn__alloc(((size_t)count + 1) * sizeof *more);
+    TN__FREED tn__device **device = tn__alloc(((size_t)count + 1) * sizeof *device);
+    if (!more || !device)
+        return tn__fail_memory("layer_add_grads", (size_t)count * sizeof *more);
+    tn__call call = tn__enter();
+    tn__no_grad_depth++;
+    tn_status status = add_grads(to, from, more, device);
+    tn__no_grad_depth--;
+    tn__leave(call);
     return status;
 }
 

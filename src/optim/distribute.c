@@ -75,7 +75,7 @@ static tn_status share_params(tn_optimizer *optimizer, bool *changed)
                                .from = &own,
                                .to = &some};
     if (status == TN_OK && any)
-        status = tn__comm_transfer(optimizer->comm, &most, "step", "a comparison of parameters");
+        status = tn__comm_tell(optimizer->comm, &most, "step", "a comparison of parameters");
     *changed = some;
     return status;
 }

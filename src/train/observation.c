@@ -200,28 +200,16 @@ bool tn__observation_at(const tn_observation *observation, int i, tn__observed *
 
 static bool is_pending(const entry *e) { return e->array && tn__node_pending(tn__array_node(e->array)); }
 
-/* All pending arrays on the device of the i-th, which is one of them. */
-static tn_status eval_from(const tn_observation *observation, size_t i, const tn_array **pending)
-{
-    const tn__device *device = tn__array_node(observation->entries[i].array)->device;
-    int count = 0;
-    for (; i < observation->count; i++)
-        if (is_pending(&observation->entries[i]) && tn__array_node(observation->entries[i].array)->device == device)
-            pending[count++] = observation->entries[i].array;
-    return tn_eval_all(count, pending);
-}
-
 tn_status tn__observation_eval(tn_observation *observation)
 {
     const tn_array *few[FEW], **pending = few;
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < observation->count && status == TN_OK; i++) {
-        if (!is_pending(&observation->entries[i]))
-            continue;
-        if (pending == few && observation->count > FEW)
-            pending = tn__alloc(observation->count * sizeof *pending);
-        status = pending ? eval_from(observation, i, pending) : tn__fail_memory("report", observation->count);
-    }
+    int count = 0;
+    if (observation->count > FEW && !(pending = tn__alloc(observation->count * sizeof *pending)))
+        return tn__fail_memory("report", observation->count * sizeof *pending);
+    for (size_t i = 0; i < observation->count; i++)
+        if (is_pending(&observation->entries[i]))
+            pending[count++] = observation->entries[i].array;
+    tn_status status = count ? tn_eval_all(count, pending) : TN_OK;
     if (pending != few)
         tn__free(pending);
     return status;

@@ -2,14 +2,17 @@
 /*
  * Data parallel: a minibatch over several devices. The optimizer's layer is on the first one; each other device has a
  * copy, which gets the layer's values before each iteration. Gradients are added up on the first device, in the order
- * of the devices, and updated there. All of it is recorded as one graph over the devices, so that these work side by
- * side without anybody waiting here.
+ * of the devices, and updated there. What goes from device to device does so as one vector: values, gradients, reports.
+ * All of it is recorded as one graph over the devices, so that these work side by side without anybody waiting here.
  */
 #include <inttypes.h>
+#include <math.h>
+#include <string.h>
 #include <tanso/array.h>
 #include <tanso/autograd.h>
 #include "core/memory.h"
 #include "data/loader.h"
+#include "engine/engine.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
 #include "train/observation.h"
@@ -76,7 +79,7 @@ typedef struct sharing {
     tn_layer *layer;
     tn_batch batch;
     int shares;
-    tn_observation *all, *one; /* all NULL: nobody listens */
+    tn_observation *all, *one, *sums; /* all NULL: nobody listens */
 } sharing;
 
 /* Where a share begins: they differ by a sample at most, the first ones are the larger ones. */
@@ -86,14 +89,18 @@ static int64_t begin_of(const sharing *s, int i)
     return i * least + (i < more ? i : more);
 }
 
+/* Of the minibatch's samples. */
+static double part_of(const sharing *s, int i)
+{
+    return (double)(begin_of(s, i + 1) - begin_of(s, i)) / (double)s->batch.size;
+}
+
 static tn_layer *model_of(const sharing *s, int i) { return i ? s->updater->replicas[i] : s->layer; }
 
-/* The copy on device i, with the values of now; made once the layer has its parameters. */
-static tn_status refresh(const sharing *s, int i)
+/* The copy on device i, made once the layer has its parameters. */
+static tn_status make_replica(const sharing *s, int i)
 {
     tn_layer **replica = &s->updater->replicas[i];
-    if (*replica)
-        return tn_layer_copy_params(*replica, s->layer);
     tn_layer *copy = tn_layer_copy_with(s->layer, NULL);
     tn_status status = tn_layer_status(copy);
     if (status == TN_OK)
@@ -102,6 +109,18 @@ static tn_status refresh(const sharing *s, int i)
         tn_layer_free(copy);
     else
         *replica = copy;
+    return status;
+}
+
+/* Copies with the values of now. */
+static tn_status refresh(const sharing *s)
+{
+    int made = 1;
+    while (made < s->shares && s->updater->replicas[made])
+        made++;
+    tn_status status = tn__layers_copy_params(made - 1, s->updater->replicas + 1, s->layer);
+    for (int i = made; i < s->shares && status == TN_OK; i++)
+        status = make_replica(s, i);
     return status;
 }
 
@@ -122,31 +141,94 @@ static tn_array *loss_of_share(const sharing *s, int i, int64_t size)
     return s->updater->loss(model_of(s, i), &share, s->updater->user);
 }
 
-/* x on the first device, times a number: a part of it, so whole numbers become floating. */
-static tn_array *scaled(const sharing *s, const tn_array *x, double by)
+/* ---- what crosses to the first device ---- */
+
+static tn_array *handle(tn__node *node) { return tn__leave_array(tn__enter(), node); }
+
+/* Arrays, each times a weight, as arrays on the first device; those of a share cross together. It is recorded only: a
+ * step computes them along. Whole numbers become floating. */
+static tn_status gather(const sharing *s, int count, tn_array **x, double weight)
 {
-    return tn_multiply(tn_to(x, s->updater->devices[0]), tn_weak_float(by));
+    TN__FREED tn__node **node = tn__alloc(((size_t)count + 1) * sizeof *node);
+    TN__FREED tn__device **to = tn__alloc(((size_t)count + 1) * sizeof *to);
+    if (!node || !to)
+        return tn__fail_memory("updater", (size_t)count * sizeof *node);
+    tn__call call = tn__enter();
+    tn__device *first = tn__device_get(s->updater->devices[0]);
+    for (int k = 0; k < count; k++) {
+        node[k] = tn__node_of(tn_multiply(x[k], tn_weak_float(weight)), "updater");
+        to[k] = first;
+    }
+    tn_status status = first ? tn__move_together(count, node, to, false) : TN_ERR_DEVICE;
+    for (int k = 0; k < count && status == TN_OK; k++)
+        x[k] = handle(node[k]);
+    tn__leave(call);
+    return status;
 }
 
-/* Adds what a share reported to the means over all of them, which are recorded only: a step computes them along. */
-static tn_status report(const sharing *s, int i, double part)
+/* ---- reports ---- */
+
+/*
+ * Sums over the shares, under each key of the values times their weights in parts of the minibatch, with the sum of
+ * these weights: negative as long as they are the shares' samples, because none was given.
+ */
+static tn_status add_report(const sharing *s, const tn__observed *seen, tn_array *array, double weight)
 {
+    tn__observed sum = {.weight = 0};
+    tn__observation_find(s->sums, seen->key, &sum);
+    double all = fabs(sum.weight) + weight, number = sum.number + (array ? 0 : weight * seen->number);
+    all = seen->weight != 0 || sum.weight > 0 ? all : -all;
+    if (array && sum.array)
+        array = tn_add(sum.array, array);
+    else if (array || sum.array)
+        array = tn_add(array ? array : sum.array, tn_weak_float(number));
+    return array ? tn_observation_set(s->sums, seen->key, array, all)
+                 : tn_observation_set_number(s->sums, seen->key, number, all);
+}
+
+static double weight_of(const sharing *s, const tn__observed *seen, int64_t size)
+{
+    return (seen->weight != 0 ? seen->weight : (double)size) / (double)s->batch.size;
+}
+
+/* Adds what a share of so many samples reported. Values of one weight cross together. */
+static tn_status report(const sharing *s, int64_t size)
+{
+    int count = tn_observation_count(s->one);
+    TN__FREED tn_array **array = tn__calloc((size_t)count + 1, sizeof *array);
+    if (!array)
+        return tn__fail_memory("updater", (size_t)count * sizeof *array);
     tn_status status = TN_OK;
-    for (int k = 0, count = tn_observation_count(s->one); k < count && status == TN_OK; k++) {
-        const char *key = tn_observation_key(s->one, k);
-        const tn_array *value = tn_observation_array(s->one, key), *sum = tn_observation_array(s->all, key);
-        double weight = tn_observation_weight(s->one, key);
-        if (!value) {
-            double before = i && tn_observation_has(s->all, key) ? tn_observation_number(s->all, key) : 0;
-            double number = before + part * tn_observation_number(s->one, key);
-            status = tn_observation_set_number(s->all, key, number, weight);
-            continue;
+    tn__observed seen, next;
+    for (int i = 0, end; status == TN_OK && tn__observation_at(s->one, i, &seen); i = end) {
+        double weight = weight_of(s, &seen, size);
+        int found = 0;
+        for (end = i; tn__observation_at(s->one, end, &next) && weight_of(s, &next, size) == weight; end++)
+            if (next.array)
+                array[found++] = (tn_array *)next.array;
+        status = gather(s, found, array, weight);
+        for (int k = i, taken = 0; k < end && status == TN_OK; k++) {
+            tn__observation_at(s->one, k, &next);
+            status = add_report(s, &next, next.array ? array[taken++] : NULL, weight);
         }
-        tn_array *more = scaled(s, value, part);
-        status = tn_observation_set(s->all, key, i && sum ? tn_add(sum, more) : more, weight);
     }
     return status;
 }
+
+/* The means of what all shares reported. */
+static tn_status report_means(const sharing *s)
+{
+    tn_status status = TN_OK;
+    tn__observed sum;
+    for (int i = 0; status == TN_OK && tn__observation_at(s->sums, i, &sum); i++) {
+        double all = fabs(sum.weight), given = sum.weight > 0 ? all * (double)s->batch.size : 0;
+        status = sum.array ? tn_observation_set(s->all, sum.key, tn_divide(sum.array, tn_weak_float(all)), given)
+                           : tn_observation_set_number(s->all, sum.key, sum.number / all, given);
+    }
+    return status;
+}
+
+/* ---- a share ---- */
 
 /* The loss of a share, backward from it, and what was reported. */
 static tn_status run_share(const sharing *s, int i)
@@ -159,28 +241,55 @@ static tn_status run_share(const sharing *s, int i)
     tn_report_scope_push(s->one);
     tn_array *loss = loss_of_share(s, i, size);
     tn_reporter_pop();
-    double part = (double)size / (double)s->batch.size;
-    status = tn__updater_backward(s->updater, loss, part);
-    TN_NO_GRAD status = status == TN_OK && s->all ? report(s, i, part) : status;
+    status = tn__updater_backward(s->updater, loss, part_of(s, i));
+    TN_NO_GRAD status = status == TN_OK && s->all ? report(s, size) : status;
     return status;
 }
 
 /* ---- statistics ---- */
 
-static tn_status mean_of_slot(tn_layer *layer, tn__slot *slot, const char *path, void *user)
+typedef struct statistics {
+    const sharing *s;
+    tn_array **own; /* of each share those of the layer, one share after another once they are listed */
+    size_t count, capacity;
+    int share;
+} statistics;
+
+static tn_status list_slot(tn_layer *layer, tn__slot *slot, const char *path, void *user)
 {
     (void)layer;
-    const sharing *s = user;
+    statistics *all = user;
     if (!slot->persistent || !slot->value || !tn_dtype_is_float(tn_dtype_of(slot->value)))
         return TN_OK;
-    tn_array *mean = NULL;
-    for (int i = 0; i < s->shares; i++) {
-        tn_array *own = i ? tn__slot_at(model_of(s, i), path)->value : slot->value;
-        double part = (double)(begin_of(s, i + 1) - begin_of(s, i)) / (double)s->batch.size;
-        tn_array *weighted = scaled(s, own, part);
-        mean = mean ? tn_add(mean, weighted) : weighted;
+    if (!tn__grow((void **)&all->own, &all->capacity, all->count + 1, sizeof *all->own))
+        return tn__fail_memory("updater", sizeof *all->own);
+    all->own[all->count++] = all->share ? tn__slot_at(model_of(all->s, all->share), path)->value : slot->value;
+    return TN_OK;
+}
+
+static tn_status mean_statistics(const sharing *s)
+{
+    statistics all = {.s = s};
+    tn_status status = TN_OK;
+    for (; all.share < s->shares && status == TN_OK; all.share++)
+        status = tn__visit_slots(s->layer, "", list_slot, &all);
+    size_t each = all.count / (size_t)s->shares;
+    tn_array **mean = tn__alloc((each + 1) * sizeof *mean);
+    if (status == TN_OK && !mean)
+        status = tn__fail_memory("updater", each * sizeof *mean);
+    for (int i = 0; i < s->shares && status == TN_OK; i++) {
+        tn_array **own = all.own + (size_t)i * each;
+        if (i == 0)
+            memcpy(mean, own, each * sizeof *mean);
+        status = gather(s, (int)each, i ? own : mean, part_of(s, i));
+        for (size_t k = 0; i && k < each && status == TN_OK; k++)
+            mean[k] = tn_add(mean[k], own[k]);
     }
-    return tn_assign(slot->value, mean);
+    for (size_t k = 0; k < each && status == TN_OK; k++)
+        status = tn_assign(all.own[k], mean[k]);
+    tn__free(mean);
+    tn__free(all.own);
+    return status;
 }
 
 /* ---- a minibatch ---- */
@@ -189,19 +298,21 @@ static tn_status mean_of_slot(tn_layer *layer, tn__slot *slot, const char *path,
 static tn_status run_shares(sharing *s)
 {
     tn_status status = run_share(s, 0);
-    for (int i = 1; i < s->shares && status == TN_OK; i++) {
-        status = refresh(s, i);
-        if (status == TN_OK) {
+    if (status == TN_OK && s->shares > 1)
+        status = refresh(s);
+    for (int i = 1; i < s->shares && status == TN_OK; i++)
+        TN_SCOPE { /* its loss is not computed for its own sake: that would be one more plan */
             tn_layer_clear_grads(model_of(s, i));
             status = run_share(s, i);
         }
-    }
     for (int i = 1; i < s->shares && status == TN_OK; i++) {
         status = tn_layer_add_grads(s->layer, model_of(s, i));
         tn_layer_clear_grads(model_of(s, i));
     }
     if (status == TN_OK && s->updater->mean_statistics && s->shares > 1)
-        TN_NO_GRAD status = tn__visit_slots(s->layer, "", mean_of_slot, s);
+        TN_NO_GRAD status = mean_statistics(s);
+    if (status == TN_OK && s->all)
+        TN_NO_GRAD status = report_means(s);
     return status;
 }
 
@@ -212,9 +323,11 @@ tn_status tn__parallel_minibatch(tn_updater *updater, tn_optimizer *optimizer)
         return tn_error_code();
     s.shares = s.batch.size < updater->device_count ? (int)s.batch.size : updater->device_count;
     s.one = tn_observation_new();
+    s.sums = tn_observation_new();
     tn_status status = tn_error_code();
     if (status == TN_OK)
         status = run_shares(&s);
     tn_observation_free(s.one);
+    tn_observation_free(s.sums);
     return status;
 }

@@ -6,11 +6,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <tanso/array.h>
 #include <tanso/comm.h>
 #include <tanso/device.h>
 #include <tanso/engine.h>
 #include "core/clock.h"
+#include "train/meter.h"
 #include "train/parts.h"
 #include "train/run.h"
 
@@ -107,18 +107,12 @@ static tn_status call(tn_trainer *trainer, void *user)
 
 /* ---- epochs ---- */
 
-/* Ranks have had as many samples each. */
-static double mean_over_ranks(const tn__run *run, double own)
+/* The mean of an epoch's losses, over all ranks. */
+static double mean_loss(const tn__run *run)
 {
-    double mean = own;
-    if (run->comm)
-        TN_SCOPE {
-            tn_create_opts on_host = {.device = tn_cpu()};
-            const tn_shape scalar = {.ndim = 0};
-            tn_array *x = tn_from_host_with(&own, scalar, TN_FLOAT64, &on_host);
-            mean = tn_item(tn_comm_all_reduce(run->comm, x, TN_COMM_MEAN));
-        }
-    return mean;
+    if (run->comm && tn__summary_share(run->losses, run->comm) != TN_OK)
+        return NAN;
+    return tn_summary_mean(run->losses, LOSS);
 }
 
 static tn_status after(tn_trainer *trainer, void *user)
@@ -129,7 +123,7 @@ static tn_status after(tn_trainer *trainer, void *user)
     const tn_observation *seen = tn_trainer_observation(trainer);
     double now = tn__seconds();
     tn_epoch row = {.epoch = (int)tn_trainer_epoch(trainer),
-                    .train_loss = mean_over_ranks(run, tn_summary_mean(run->losses, LOSS)),
+                    .train_loss = mean_loss(run),
                     .test_loss = tn_observation_number(seen, "validation/main/loss"),
                     .test_accuracy = tn_observation_number(seen, "validation/main/accuracy"),
                     .seconds = run->spent + now - run->began,

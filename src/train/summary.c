@@ -206,37 +206,24 @@ const char *tn_summary_key(const tn_summary *summary, int i)
 
 bool tn_summary_has(const tn_summary *summary, const char *key) { return find(summary, key) != NULL; }
 
-/* Pending totals of both kinds on the device of entry i, whose own total is one. */
-static int pending_from(const tn_summary *summary, size_t i, const tn_array **pending)
+/* Computes all sums, in one evaluation, before one of them is waited for. */
+static tn_status settle(tn_summary *summary)
 {
+    if (!summary->count)
+        return TN_OK;
+    TN__FREED const tn_array **pending = tn__alloc(2 * summary->count * sizeof *pending);
+    if (!pending)
+        return tn__fail_memory("summary", 2 * summary->count * sizeof *pending);
     int count = 0;
-    tn_device device = summary->entries[i].device;
-    for (; i < summary->count; i++) {
+    for (size_t i = 0; i < summary->count; i++) {
         const entry *e = &summary->entries[i];
-        if (!tn_device_equal(e->device, device))
-            continue;
         const tn_array *value = tn__meter_pending(e->value), *square = e->square ? tn__meter_pending(e->square) : NULL;
         if (value)
             pending[count++] = value;
         if (square)
             pending[count++] = square;
     }
-    return count;
-}
-
-/* Computes all sums, those of a device in one evaluation, before one of them is waited for. */
-static tn_status settle(tn_summary *summary)
-{
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < summary->count && status == TN_OK; i++) {
-        if (!tn__meter_pending(summary->entries[i].value))
-            continue;
-        const tn_array **pending = tn__alloc(2 * summary->count * sizeof *pending);
-        status = pending ? tn_eval_all(pending_from(summary, i, pending), pending)
-                         : tn__fail_memory("summary", 2 * summary->count * sizeof *pending);
-        tn__free(pending);
-    }
-    return status;
+    return count ? tn_eval_all(count, pending) : TN_OK;
 }
 
 double tn_summary_mean(tn_summary *summary, const char *key)

@@ -73,12 +73,15 @@ tn_status tn__updater_backward(const tn_updater *updater, const tn_array *loss, 
         return tn__fail(TN_ERR_SHAPE, "updater",
                         "the loss function returned an array of %lld elements; expected one element: take their mean",
                         (long long)tn_size(loss));
-    tn_backward_opts opts = {0};
-    if (part != 1 || updater->accumulate > 1) {
+    if (part == 1 && updater->accumulate == 1)
+        return tn_backward_with(loss, NULL);
+    tn_status status = TN_OK;
+    TN_SCOPE { /* so that the step computes no such number for its own sake */
         tn_create_opts like = {.dtype = tn_dtype_of(loss), .device = tn_device_of(loss)};
-        opts.grad = tn_full_with(tn_shape_of(loss), part / updater->accumulate, &like);
+        tn_array *seed = tn_full_with(tn_shape_of(loss), part / updater->accumulate, &like);
+        status = tn_backward_with(loss, &(tn_backward_opts){.grad = seed});
     }
-    return tn_backward_with(loss, &opts);
+    return status;
 }
 
 static tn_status one_minibatch(tn_updater *updater, tn_optimizer *optimizer)

@@ -14,6 +14,7 @@
 #include <tanso.h>
 
 #include "core/memory.h"
+#include "engine/collect.h"
 #include "support/device.h"
 #include "support/random.h"
 
@@ -283,6 +284,23 @@ static void test_described(void **state)
         assert_int_equal(count_of(drawn, tn_device_name(on[1])), 2);
         free(drawn);
     }
+}
+
+/* What was only described does not count as computed before: the next evaluation would compute more than is asked. */
+static void test_described_only(void **state)
+{
+    (void)state;
+    for (int away = 0; away < 2; away++)
+        TN_SCOPE {
+            tn_array *x = tn_random_normal(TN_SHAPE(5, 3), .device = on[0]);
+            tn_array *a = tn_square(x), *b = tn_exp(away ? tn_to(tn_exp(tn_to(a, on[1])), on[0]) : a);
+            tn_array *c = tn_negative(b);
+            tn_string_free(tn_plan_describe(c));
+            tn_array *all[] = {a, b, c};
+            for (int i = 0; i < 3; i++)
+                assert_false(tn__was_collected(tn__array_node(all[i])));
+            MUST(tn_eval(c));
+        }
 }
 
 /* A letter a line of a description: copies by who gets them, regions by where they are. */
@@ -573,7 +591,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_found_again), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_recorded),      cmocka_unit_test(test_described),   cmocka_unit_test(test_zero_slopes),
-        cmocka_unit_test(test_side_by_side),  cmocka_unit_test(test_same_root),
+        cmocka_unit_test(test_described_only),  cmocka_unit_test(test_side_by_side),  cmocka_unit_test(test_same_root),
         cmocka_unit_test(test_training),      cmocka_unit_test(test_all_or_none),
         cmocka_unit_test(test_state_in_one),
     };

@@ -162,6 +162,84 @@ static void test_reported(void **state)
     assert_true(one.accuracy >= 0 && fabs(one.accuracy - several.accuracy) < 1e-6);
 }
 
+/* Numbers and arrays with weights of a share's own, and what one share alone reports. */
+static tn_array *reporting_loss(tn_layer *model, const tn_batch *batch, void *user)
+{
+    (void)user;
+    double size = (double)batch->size;
+    tn_array *x = tn_full(TN_SHAPE(1), size, .dtype = TN_FLOAT32);
+    tn_report_number(model, "number", size, .weight = 3 * size);
+    tn_report(model, "array", tn_to(x, tn_device_of(batch->x)), .weight = size * size);
+    tn_report_number(model, "plain", size);
+    if (batch->size == 3)
+        tn_report_number(model, "some", 5);
+    return tn_usual_loss(model, batch, NULL);
+}
+
+static void expect_report(const tn_trainer *trainer, const char *key, double mean, double weight)
+{
+    const tn_observation *seen = tn_trainer_observation(trainer);
+    if (fabs(tn_observation_number(seen, key) - mean) > 1e-6 || fabs(tn_observation_weight(seen, key) - weight) > 1e-9)
+        fail_msg("%s: %.9g with weight %g, expected %.9g with %g", key, tn_observation_number(seen, key),
+                 tn_observation_weight(seen, key), mean, weight);
+}
+
+/* The last minibatch is of 7: shares of 4 and 3. */
+static void test_weights(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_layer *net = network(false);
+        tn_optimizer *sgd = tn_sgd(net);
+        tn_dataset *data = samples();
+        tn_loader *loader = tn_loader_new(data, .batch = 8, .device = on[0]);
+        tn_updater *updater = tn_parallel_updater(loader, sgd, .devices = TN_DEVICES(on[0], on[1]),
+                                                  .loss = reporting_loss);
+        tn_trainer *trainer = tn_trainer_new(updater, .stop = TN_EVERY(1, TN_EPOCH), .quiet = true);
+        MUST(tn_trainer_run(trainer));
+        expect_report(trainer, "main/number", 25.0 / 7, 21);
+        expect_report(trainer, "main/array", 91.0 / 25, 25);
+        expect_report(trainer, "main/plain", 25.0 / 7, 0);
+        expect_report(trainer, "main/some", 5, 0);
+        tn_trainer_free(trainer);
+        tn_loader_free(loader);
+        tn_optimizer_free(sgd);
+        tn_layer_free(net);
+    }
+}
+
+/*
+ * Plans that an iteration runs once it recurs: the minibatch cut, each share, the update, the vector of parameters. How
+ * many parameters there are has no part in it.
+ */
+static void test_few_plans(void **state)
+{
+    (void)state;
+    for (int shares = 2; shares <= devices; shares++)
+        for (int layers = 1; layers <= 4; layers += 3) {
+            tn_scope_push();
+            tn_layer *net = layers == 1 ? tn_sequential(tn_linear(CLASSES))
+                                        : tn_sequential(tn_linear(6), tn_linear(5), tn_linear(4), tn_linear(CLASSES));
+            setting s = {.batch = 9, .shares = shares};
+            tn_optimizer *optimizer = tn_adam(net);
+            tn_dataset *data = samples();
+            tn_loader *loader = tn_loader_new(data, .batch = s.batch, .shuffle = true, .drop_last = true,
+                                              .device = on[0]);
+            tn_updater *updater = updater_of(&s, loader, optimizer);
+            for (int i = 0; i < 6; i++)
+                MUST(tn_updater_update(updater));
+            uint64_t before = tn_engine_stats().evaluations;
+            for (int i = 0; i < 4; i++)
+                MUST(tn_updater_update(updater));
+            assert_int_equal(tn_engine_stats().evaluations - before, 4 * (uint64_t)(3 + shares));
+            tn_updater_free(updater);
+            tn_loader_free(loader);
+            tn_optimizer_free(optimizer);
+            tn_layer_free(net);
+            tn_scope_pop();
+        }
+}
+
 /* Batch normalization by each share; the statistics that stay are the first device's, or the mean of all. */
 static void test_statistics(void **state)
 {
@@ -244,6 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_one), cmocka_unit_test(test_loader_elsewhere),
         cmocka_unit_test(test_accumulated), cmocka_unit_test(test_reported),
+        cmocka_unit_test(test_weights),     cmocka_unit_test(test_few_plans),
         cmocka_unit_test(test_statistics),  cmocka_unit_test(test_train),
         cmocka_unit_test(test_refused),
     };
