@@ -2,7 +2,12 @@
 # The library: one object library, and from it libtanso.so (only TN_API is visible) and libtanso.a, which
 # tests of internals link. src/cli is the command's, src/backends/cuda the CUDA plug-in's.
 
-set(TANSO_ROOMS core array device compile backends autograd engine numpy linalg comm nn optim io data train)
+# The rooms' names are the list's, but for the rooms inside others and the command's.
+file(STRINGS ${PROJECT_SOURCE_DIR}/src/rooms.txt TANSO_ROOMS REGEX "^[a-z]+:")
+list(TRANSFORM TANSO_ROOMS REPLACE ":.*" "")
+list(REMOVE_ITEM TANSO_ROOMS cli)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR}
+    APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/rooms.txt)
 
 set(TANSO_SOURCES "")
 foreach(room IN LISTS TANSO_ROOMS)
@@ -52,23 +57,26 @@ target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/cpu.c ${PROJECT_SOURCE_DIR}/src/backends/cpu/launch.c
     APPEND PROPERTY COMPILE_OPTIONS -fno-exceptions -fno-unwind-tables -fno-asynchronous-unwind-tables)
 # Loops over elements, which -O2 leaves scalar; a Fourier transform of 2^20 numbers takes two thirds of the time.
-set(loops functions functions_float functions_fma functions_integer functions_complex lapack matmul_dot matmul_plain
-    reference_histogram reference_index reference_map reference_reduce reference_rows radix search sort fft)
+set(loops functions/functions functions/functions_float functions/functions_fma functions/functions_integer
+    functions/functions_complex linalg/lapack linalg/fft matmul/matmul_dot matmul/matmul_plain
+    reference/reference_histogram reference/reference_index reference/reference_map reference/reference_reduce
+    reference/reference_rows sort/radix sort/search sort/sort)
 list(TRANSFORM loops REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/backends/cpu/\\1.c")
 set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
 # As kernels are compiled on processors that have them.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
-    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/functions_fma.c APPEND PROPERTY COMPILE_OPTIONS -mfma)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/functions/functions_fma.c
+        APPEND PROPERTY COMPILE_OPTIONS -mfma)
 endif()
 # Fuzzers read files and multiply nothing, and clang takes minutes for these unrolled loops under sanitizers.
 if(TANSO_FUZZ)
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul_packed.c
-        ${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul_tile.c PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul/matmul_packed.c
+        ${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul/matmul_tile.c PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
 endif()
 
 # Text for the kernel compilers: the scalar functions of every operation, and what stands in front of kernels in C and
 # in CUDA C++. And the digits for training without a network.
-file(GLOB kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/array/scalar*.h
+file(GLOB_RECURSE kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/scalar*.h
     ${PROJECT_SOURCE_DIR}/src/compile/*.cuh ${PROJECT_SOURCE_DIR}/src/compile/c_*.h)
 foreach(text IN LISTS kernel_texts)
     get_filename_component(symbol ${text} NAME_WE)

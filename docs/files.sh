@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # files.sh CHECKOUT: prints docs/files.md, a line a file of src/: the first sentence of the comment that each begins
-# with.
+# with. Rooms come in the order of src/rooms.txt.
 set -eu
 cd "$1/src"
 cat <<'END'
@@ -10,7 +10,9 @@ cat <<'END'
 What each source file holds, by the first sentence of the comment it begins with. Printed by [`files.sh`](files.sh);
 `ninja -C build docs` writes it anew. [architecture.md](architecture.md) says how they work together.
 END
-find . -name '*.[ch]' -o -name '*.cuh' -o -name '*.def' | sed 's|^\./||' | LC_ALL=C sort | while read -r file; do
+sed -n 's/^\([a-z/]*\):.*/\1/p' rooms.txt | while read -r room; do
+    find "$room" -maxdepth 1 -name '*.[ch]' -o -maxdepth 1 -name '*.cuh' -o -maxdepth 1 -name '*.def' | LC_ALL=C sort
+done | while read -r file; do
     awk -v file="$file" '
         FNR == 1 { next }
         {

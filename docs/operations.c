@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints docs/operations.md: the table of operations, src/array/ops.def, as a page for readers. */
+/* Prints docs/operations.md: the table of operations, src/ops/ops.def, as a page for readers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,23 +22,23 @@ typedef struct row {
 static const row maps[] = {
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, props, EXPR, doc) \
     {#name, #TYPES, #RESULT, #grad, #EXPR, doc, arity, props},
-#include "array/ops.def"
+#include "ops/ops.def"
 };
 
 static const row reductions[] = {
 #define TN_REDUCE(ID, name, TYPES, RESULT, grad, props, IDENTITY, COMBINE, doc) \
     {#name, #TYPES, #RESULT, #grad, #COMBINE, doc, 1, props},
-#include "array/ops.def"
+#include "ops/ops.def"
 };
 
 static const row generators[] = {
 #define TN_GENERATE(ID, name, TYPES, EXPR, doc) {#name, #TYPES, "SAME", "none", #EXPR, doc, 0, 0},
-#include "array/ops.def"
+#include "ops/ops.def"
 };
 
 static const row others[] = {
 #define TN_OTHER(ID, name, arity, KIND, grad, props, doc) {#name, #KIND, "", #grad, "", doc, arity, props},
-#include "array/ops.def"
+#include "ops/ops.def"
 };
 
 #define COUNT(table) ((int)(sizeof table / sizeof *table))
@@ -93,7 +93,7 @@ static const char intro[] =
     "# Operations\n"
     "\n"
     "Everything that Tanso computes is a graph of the operations below. This page is printed from their one table,\n"
-    "[`src/array/ops.def`](../src/array/ops.def), by [`operations.c`](operations.c); `ninja -C build docs` writes it\n"
+    "[`src/ops/ops.def`](../src/ops/ops.def), by [`operations.c`](operations.c); `ninja -C build docs` writes it\n"
     "anew, and a test fails when the page and the table differ. [architecture.md](architecture.md) says how to add a\n"
     "row.\n"
     "\n"

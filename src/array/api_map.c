@@ -37,7 +37,7 @@
         return tn__map_2(TN__OP_##ID, a, b); \
     }
 #define TN_MAP(ID, name, arity, ...) CHOOSE(SKIP_##ID, FUNCTION_##arity)(ID, name)
-#include "array/ops.def"
+#include "ops/ops.def"
 
 /* The exponents are integers, and the dtype is the first operand's. */
 static tn__node *ldexp_of(tn__node *a, tn__node *b)

@@ -12,9 +12,9 @@
 #include <math.h>
 
 #include "array/draw.h"
-#include "array/scalar.h"
 #include "core/memory.h"
 #include "core/options.h"
+#include "ops/scalar.h"
 
 static _Thread_local tn_generator thread_generator;
 

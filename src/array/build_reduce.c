@@ -170,7 +170,7 @@ tn__node *tn__average(tn__node *a, uint32_t axes)
     return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, axes), count);
 }
 
-/* A value of two passes; what can do with one does (compile/rewrite.c). */
+/* A value of two passes; what can do with one does (compile/rewrite/rewrite.c). */
 tn__node *tn__deviations(tn__node *a, uint32_t axes)
 {
     TN__PASS_ERROR(a);

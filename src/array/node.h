@@ -13,11 +13,11 @@
 #ifndef TN_ARRAY_NODE_H
 #define TN_ARRAY_NODE_H
 
-#include "array/ops.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/shape.h"
 #include "device/device.h"
+#include "ops/ops.h"
 
 #define TN__MAX_ARITY 3   /* inputs of a row of ops.def */
 #define TN__MAX_INPUTS 20 /* of a node: users' own operations may have that many */

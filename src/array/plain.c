@@ -25,7 +25,7 @@ enum {
                     (TN__RESULT_##RESULT == TN__RESULT_BOOL ? TRUTH \
                      : __builtin_strcmp(#grad, "none") ? DIFFERENTIABLE : 0),
 static const unsigned char manners[TN__OP_COUNT] = {
-#include "array/ops.def"
+#include "ops/ops.def"
 };
 
 /* An operand that can be recorded as it is. */

@@ -9,5 +9,5 @@ tn__rule *const tn__rules[TN__OP_COUNT] = {
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, ...) [TN__OP_##ID] = tn__grad_##grad,
 #define TN_REDUCE(ID, name, TYPES, RESULT, grad, ...)     [TN__OP_##ID] = tn__grad_##grad,
 #define TN_OTHER(ID, name, arity, KIND, grad, ...)        [TN__OP_##ID] = tn__grad_##grad,
-#include "array/ops.def"
+#include "ops/ops.def"
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradient rules: one for each name in the grad column of array/ops.def. */
+/* Gradient rules: one for each name in the grad column of ops/ops.def. */
 #ifndef TN_AUTOGRAD_RULES_H
 #define TN_AUTOGRAD_RULES_H
 
@@ -38,7 +38,7 @@ typedef void tn__rule(tn__chain *c);
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, ...) tn__rule tn__grad_##grad;
 #define TN_REDUCE(ID, name, TYPES, RESULT, grad, ...)     tn__rule tn__grad_##grad;
 #define TN_OTHER(ID, name, arity, KIND, grad, ...)        tn__rule tn__grad_##grad;
-#include "array/ops.def"
+#include "ops/ops.def"
 
 /* What a COLLECTIVE node's input gets for the node's gradient. Set by the room comm. */
 extern tn__node *(*tn__collective_gradient)(const tn__node *node, tn__node *g);

@@ -3,7 +3,7 @@
  * bfloat16 are combined in float32 and rounded each time. */
 #include "comm/comm.h"
 
-#include "array/scalar.h"
+#include "ops/scalar.h"
 
 /* Sums of complex numbers are C's own. */
 #define tns_add_c64(a, b)  ((a) + (b))

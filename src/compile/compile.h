@@ -6,7 +6,7 @@
 #ifndef TN_COMPILE_COMPILE_H
 #define TN_COMPILE_COMPILE_H
 
-#include "compile/graph.h"
+#include "compile/ir/graph.h"
 #include "device/program.h"
 
 typedef struct tn__compile_options {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Lowering to kernels: choose what is stored, make nests, merge them, order everything (schedule.c) and emit. */
-#include "compile/emit.h"
-#include "compile/fuse.h"
-#include "compile/product.h"
+#include "compile/emit/emit.h"
+#include "compile/emit/gpu/gemm/product.h"
+#include "compile/fuse/fuse.h"
 
 #include <string.h>
 

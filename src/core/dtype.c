@@ -175,7 +175,7 @@ static int64_t truncate_to(unsigned bits, double value)
     return value >= -end && value < end ? (int64_t)value : bits == 32 ? INT32_MIN : INT64_MIN;
 }
 
-/* As array/scalar_cast.h: narrow integers by way of 32 bits, uint32 of 64, uint64 from 2^63 on by what is beyond it. */
+/* As ops/scalar_cast.h: narrow integers by way of 32 bits, uint32 of 64, uint64 from 2^63 on by what is beyond it. */
 static uint64_t truncated(double value, const tn__dtype_info *info)
 {
     bool is_signed = info->class == TN__CLASS_SIGNED, upper = info->size == 8 && !is_signed && value >= 0x1p63;

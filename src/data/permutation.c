@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Random orders that depend on a key alone, and gathering rows by them. */
 #include <string.h>
-#include "array/scalar.h"
 #include "data/dataset.h"
+#include "ops/scalar.h"
 
 void tn__shuffling_begin(tn__shuffling *s, uint64_t key, int64_t n, int64_t *order)
 {

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "array/scalar.h"
 #include "core/hash.h"
 #include "core/memory.h"
 #include "core/options.h"
 #include "data/dataset.h"
+#include "ops/scalar.h"
 
 #define DEFAULT_WINDOW 100
 /* Keeps the parts of an order that are drawn apart. */

@@ -3,11 +3,11 @@
 #include "data/source.h"
 
 #include <string.h>
-#include "array/scalar.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/memory.h"
 #include "data/dataset.h"
+#include "ops/scalar.h"
 
 /* Keeps the random numbers of samples apart from the orders that are drawn with the same seed. */
 #define SAMPLE_STREAM 0x73616D706C650000u

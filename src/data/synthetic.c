@@ -2,9 +2,9 @@
 /* Toy sets computed from a seed, and stand-ins of the published ones. */
 #include <math.h>
 #include <string.h>
-#include "array/scalar.h"
 #include "core/hash.h"
 #include "data/dataset.h"
+#include "ops/scalar.h"
 
 #define ARMS 3
 

@@ -51,7 +51,7 @@ typedef enum tn__step_kind { TN__STEP_KERNEL, TN__STEP_OP } tn__step_kind;
  * writes run, who, the number of the operand and the index to report[1..4], and then 1 to report[0]. */
 typedef struct tn__step {
     tn__step_kind kind;
-    int op;                   /* OP: the operation, a tn__op of array/ops.h */
+    int op;                   /* OP: the operation, a tn__op of ops/ops.h */
     uint32_t axes;            /* OP: a reduction's axes, or GATHER / SCATTER_ADD's axis as a bit */
     tn_dtype compute;         /* OP: T of the expression */
     int alpha;                /* MATMUL: scalar slot of a factor, -1: 1. out = alpha a b + beta out */

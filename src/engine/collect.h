@@ -7,7 +7,7 @@
 #define TN_ENGINE_COLLECT_H
 
 #include "array/node.h"
-#include "compile/graph.h"
+#include "compile/ir/graph.h"
 
 /* What of a node's attribute says what it computes, by the kind of its operation; scalars apart, which are run-time
  * arguments. It goes into the key and into the compiler's graph. */

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/error.h"
-#include "engine/digits.h"
+#include "engine/text/digits.h"
 #include "io/file.h"
 #include "train/entry.h"
 

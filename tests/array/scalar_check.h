@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/scalar.h"
+#include "ops/scalar.h"
 #include "support/random.h"
 
 static test_random chance; /* its seed is printed */

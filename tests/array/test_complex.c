@@ -14,7 +14,7 @@
 #include <tanso.h>
 
 #define TNS_COMPLEX_FORMULAS
-#include "array/scalar.h"
+#include "ops/scalar.h"
 #include "support/device.h"
 #include "support/folder.h"
 

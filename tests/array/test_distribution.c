@@ -17,7 +17,7 @@
 #include <cmocka.h>
 #include <tanso.h>
 
-#include "array/scalar.h"
+#include "ops/scalar.h"
 #include "support/device.h"
 
 #define N 40000

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <tanso.h>
 
-#include "array/scalar.h"
+#include "ops/scalar.h"
 #include "support/device.h"
 #include "support/latched.h"
 

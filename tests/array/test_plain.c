@@ -8,11 +8,11 @@
 
 static const int unary[] = {
 #define TN_MAP(ID, name, arity, ...) arity == 1 ? TN__OP_##ID : -1,
-#include "array/ops.def"
+#include "ops/ops.def"
 };
 static const int binary[] = {
 #define TN_MAP(ID, name, arity, ...) arity == 2 ? TN__OP_##ID : -1,
-#include "array/ops.def"
+#include "ops/ops.def"
 };
 enum { OPERATIONS = sizeof unary / sizeof *unary };
 

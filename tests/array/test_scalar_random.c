@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/scalar.h"
+#include "ops/scalar.h"
 #include "support/random.h"
 
 enum { COUNT = 1 << 18 };

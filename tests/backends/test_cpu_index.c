@@ -10,8 +10,8 @@
 #include <cmocka.h>
 #include <tanso/device.h>
 
-#include "array/ops.h"
 #include "cpu_steps.h"
+#include "ops/ops.h"
 
 enum { MOST = 6 * 6 * 2000 };
 static float array[MOST], other[MOST], out[MOST], expected[MOST];

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 #include <tanso/device.h>
 
-#include "array/ops.h"
 #include "core/dtype.h"
 #include "cpu_steps.h"
+#include "ops/ops.h"
 
 #define N 1001
 

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/ops.h"
-#include "backends/cpu/matmul.h"
+#include "backends/cpu/matmul/matmul.h"
 #include "core/dtype.h"
 #include "cpu_steps.h"
+#include "ops/ops.h"
 
 static double number(const char *memory, int64_t i, tn_dtype dtype)
 {

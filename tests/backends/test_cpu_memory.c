@@ -12,9 +12,9 @@
 #include <cmocka.h>
 #include <tanso/device.h>
 
-#include "array/ops.h"
 #include "core/memory.h"
 #include "cpu_steps.h"
+#include "ops/ops.h"
 
 enum { N = 300000 };
 static float x[N], y[N], out[N];

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "backends/cpu/parallel.h"
-#include "backends/cpu/pool.h"
+#include "backends/cpu/base/parallel.h"
+#include "backends/cpu/base/pool.h"
 #include <tanso/device.h>
 
 enum { MOST = 300 };

@@ -10,10 +10,10 @@
 #include <cmocka.h>
 #include <tanso/device.h>
 
-#include "array/ops.h"
 #include "core/dtype.h"
 #include "cpu_steps.h"
 #include "device/order.h"
+#include "ops/ops.h"
 
 enum { L = TN__REDUCE_LANES, B = TN__REDUCE_BLOCK, C = TN__REDUCE_OUTER_BLOCK };
 

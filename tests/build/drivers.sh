@@ -118,9 +118,9 @@ for major in 12 13 14 15; do
 done
 major=$(with whole info | sed -n 's/.*driver for CUDA \([0-9]*\)\..*/\1/p' | head -n 1)
 fft=libcufft.so.$((major - 1)) solver=libcusolver.so.$((major - 1)) blas=libcublasLt.so.$major
-library "whole/$blas" cublasLt driver.h
-library "whole/$fft" cufft library_open.c
-library "whole/$solver" cusolver library_open.c
+library "whole/$blas" cublasLt driver/driver.h
+library "whole/$fft" cufft linalg/library_open.c
+library "whole/$solver" cusolver linalg/library_open.c
 
 # NAME COUNT TEXT: a GPU is there, and so many things are missing; one of them is what the text says.
 misses() {

@@ -2,7 +2,7 @@
 /* The arena's layout is the one that looking at all temporaries before each one gives. */
 #include <tanso.h>
 
-#include "compile/arena.h"
+#include "compile/memory/arena.h"
 #include "graphs.h"
 
 static bool meet(const tn__lifetime *a, const tn__lifetime *b) { return a->first <= b->last && b->first <= a->last; }

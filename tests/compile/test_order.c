@@ -3,7 +3,7 @@
  * needs, through others too. */
 #include <tanso.h>
 
-#include "compile/queue.h"
+#include "compile/schedule/queue.h"
 #include "graphs.h"
 
 enum { MOST = 40 };

@@ -3,7 +3,7 @@
  * not. */
 #include <tanso.h>
 
-#include "compile/product.h"
+#include "compile/emit/gpu/gemm/product.h"
 #include "graphs.h"
 #include "support/latched.h"
 

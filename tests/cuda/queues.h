@@ -8,7 +8,7 @@
 #ifndef TN_TESTS_CUDA_QUEUES_H
 #define TN_TESTS_CUDA_QUEUES_H
 
-#include "backends/cuda/cuda.h"
+#include "backends/cuda/runtime/cuda.h"
 
 typedef enum fake_kind { FAKE_NOTHING, FAKE_COPY, FAKE_SET, FAKE_LAUNCH, FAKE_CALL } fake_kind;
 

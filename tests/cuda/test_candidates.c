@@ -16,9 +16,9 @@
 #include <cmocka.h>
 #include <tanso/base.h>
 
-#include "array/ops.h"
 #include "cuda/fake.h"
 #include "device/launch.h"
+#include "ops/ops.h"
 
 enum { STEPS = 3 };
 

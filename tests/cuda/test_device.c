@@ -15,10 +15,10 @@
 #include <cmocka.h>
 #include <tanso/base.h>
 
-#include "array/ops.h"
 #include "cuda/fake.h"
 #include "device/kernel_cache.h"
 #include "device/launch.h"
+#include "ops/ops.h"
 
 /* A program of one kernel with one operand of 4 floats, one parameter and two scalars. */
 typedef struct one_kernel {

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 #include <tanso/base.h>
 
-#include "array/ops.h"
 #include "cuda/fake.h"
+#include "ops/ops.h"
 #include "support/random.h"
 
 enum { BUFFERS = 3, STEPS = 2 };

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 #include <tanso.h>
 
-#include "array/ops.h"
-#include "backends/cuda/cuda.h"
+#include "backends/cuda/runtime/cuda.h"
+#include "ops/ops.h"
 #include "support/device.h"
 #include "support/random.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backends/cuda/cuda.h"
+#include "backends/cuda/runtime/cuda.h"
 #include "backends/plugin.h"
 #include "core/memory.h"
 #include "device/launch.h"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "array/ops.h"
 #include "cuda/fake.h"
+#include "ops/ops.h"
 #include "support/starve.h"
 
 typedef struct work {

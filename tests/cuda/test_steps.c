@@ -13,10 +13,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "array/ops.h"
 #include "backends/plugin.h"
 #include "core/dtype.h"
 #include "device/program.h"
+#include "ops/ops.h"
 #include "support/device.h"
 #include "support/random.h"
 

@@ -16,9 +16,9 @@
 #include <cmocka.h>
 #include <tanso/base.h>
 
-#include "backends/cuda/library.h"
-#include "backends/cuda/rows.h"
-#include "compile/product.h"
+#include "backends/cuda/linalg/library.h"
+#include "backends/cuda/ops/rows.h"
+#include "compile/emit/gpu/gemm/product.h"
 #include "core/dtype.h"
 #include "core/memory.h"
 #include "core/signals.h"

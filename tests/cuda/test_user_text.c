@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <tanso.h>
 
-#include "backends/cuda/cuda.h"
+#include "backends/cuda/runtime/cuda.h"
 #include "array/user.h"
 #include "compile/compile.h"
 #include "core/memory.h"

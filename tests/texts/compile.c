@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/cuda/cuda.h"
+#include "backends/cuda/runtime/cuda.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "texts/parts.h"

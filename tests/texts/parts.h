@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kernel text (compile/emit_text.c) in its parts, so that many can be compiled as one program and what they have in
- * common only once: the prelude, which is the library's own text; then functions, loop nests and entry points made for
- * this text.
+ * A kernel text (compile/emit/emit_text.c) in its parts, so that many can be compiled as one program and what they have
+ * in common only once: the prelude, which is the library's own text; then functions, loop nests and entry points made
+ * for this text.
  */
 #ifndef TN_TESTS_TEXTS_PARTS_H
 #define TN_TESTS_TEXTS_PARTS_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The CPU backend: host memory, and programs run step by step. */
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/base/cpu.h"
 
 #include <string.h>
 #include <tanso/device.h>
 #include <unistd.h>
 
+#include "backends/cpu/base/parallel.h"
+#include "backends/cpu/base/processor.h"
+#include "backends/cpu/jit/module.h"
 #include "backends/cpu/launch.h"
-#include "backends/cpu/module.h"
-#include "backends/cpu/parallel.h"
-#include "backends/cpu/processor.h"
 #include "core/error.h"
 #include "core/memory.h"
 

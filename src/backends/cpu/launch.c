@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/base/cpu.h"
+#include "backends/cpu/jit/module.h"
 #include "backends/cpu/launch.h"
-#include "backends/cpu/module.h"
 #include "core/error.h"
 #include "core/memory.h"
 

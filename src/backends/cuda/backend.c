@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The CUDA backend as the library sees it: its table, and what the plug-in exports. */
-#include "backends/cuda/backend.h"
+#include "backends/cuda/runtime/backend.h"
 
 #include "backends/plugin.h"
 #include "tn_build_config.h"

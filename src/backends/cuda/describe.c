@@ -2,8 +2,8 @@
 /* What people want to know of a GPU. */
 #include <string.h>
 
-#include "backends/cuda/backend.h"
-#include "backends/cuda/library.h"
+#include "backends/cuda/linalg/library.h"
+#include "backends/cuda/runtime/backend.h"
 
 void tn__cuda_describe(tn__device *owner, tn_device_info *info)
 {

@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "backends/cuda/backend.h"
-#include "backends/cuda/library.h"
-#include "backends/cuda/rows.h"
+#include "backends/cuda/linalg/library.h"
+#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/runtime/backend.h"
 #include "core/memory.h"
 #include "core/position.h"
 

@@ -2,7 +2,7 @@
 /* Users' raw kernels on a GPU: CUDA C, launched as asked for, on the thread's stream. */
 #include "device/launch.h"
 
-#include "backends/cuda/backend.h"
+#include "backends/cuda/runtime/backend.h"
 #include "core/error.h"
 #include "core/memory.h"
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The backend's table of facts about operations, made from ops.def. */
+#include "backends/cpu/functions/operations.h"
+
+enum {
+    TN_COMMUTATIVE = 0,
+    TN_EXPENSIVE = 0,
+    TN_ORDERED = 0,
+    TN_REAL = 0,
+    TN_PARTS = 0,
+    TN_CONDITION = 1,
+    TN_ARG = 2
+};
+
+#define BOOLEAN_SAME  0
+#define BOOLEAN_BOOL  1
+#define BOOLEAN_INT64 0
+
+/* The kinds of ops.def's TN_OTHER rows. */
+#define KIND_LEAF     TN__CPU_NONE
+#define KIND_CONST    TN__CPU_MOVE
+#define KIND_VIEW     TN__CPU_NONE
+#define KIND_UPDATE   TN__CPU_NONE
+#define KIND_TRANSFER TN__CPU_NONE
+#define KIND_COLLECTIVE TN__CPU_NONE
+#define KIND_GATHER   TN__CPU_GATHER
+#define KIND_SCATTER  TN__CPU_SCATTER
+#define KIND_ROWS     TN__CPU_ROWS
+#define KIND_LIBRARY  TN__CPU_LIBRARY
+#define KIND_MATMUL   TN__CPU_MATMUL
+#define KIND_USER     TN__CPU_NONE
+#define KIND_REDUCE   TN__CPU_NONE /* a user's; the table's own are TN_REDUCE rows */
+#define KIND_CUSTOM   TN__CPU_NONE
+
+const tn__cpu_op_info tn__cpu_ops[TN__CPU_OP_COUNT] = {
+#define TN_MAP(ID, name, arity, TYPES, RESULT, grad, props, EXPR, doc) \
+    [TN__CPU_OP_##ID] = {#name, \
+                         TN__CPU_OP_##ID == TN__CPU_OP_COPY || TN__CPU_OP_##ID == TN__CPU_OP_CAST \
+                             ? TN__CPU_MOVE \
+                             : TN__CPU_MAP, \
+                         arity, BOOLEAN_##RESULT, ((props) & TN_CONDITION) != 0},
+#define TN_REDUCE(ID, name, TYPES, RESULT, grad, props, IDENTITY, COMBINE, doc) \
+    [TN__CPU_OP_##ID] = {#name, (props) & TN_ARG ? TN__CPU_POSITION : TN__CPU_REDUCE, 1, \
+                         BOOLEAN_##RESULT, 0},
+#define TN_GENERATE(ID, name, TYPES, EXPR, doc) [TN__CPU_OP_##ID] = {#name, TN__CPU_GENERATE, 0, 0, 0},
+#define TN_OTHER(ID, name, arity, KIND, grad, props, doc) \
+    [TN__CPU_OP_##ID] = {#name, KIND_##KIND, arity, 0, 0},
+#include "ops/ops.def"
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The operations as this backend sees them: numbers and facts made from ops.def. The numbers equal those of
+ * ops/ops.h, whose room is out of a backend's sight; both enums list the same rows.
+ */
+#ifndef TN_BACKENDS_CPU_OPERATIONS_H
+#define TN_BACKENDS_CPU_OPERATIONS_H
+
+#include <tanso/base.h>
+
+typedef enum tn__cpu_op {
+#define TN_MAP(ID, ...) TN__CPU_OP_##ID,
+#define TN_REDUCE(ID, ...) TN__CPU_OP_##ID,
+#define TN_GENERATE(ID, ...) TN__CPU_OP_##ID,
+#define TN_OTHER(ID, ...) TN__CPU_OP_##ID,
+#include "ops/ops.def"
+    TN__CPU_OP_COUNT
+} tn__cpu_op;
+
+typedef enum tn__cpu_kind {
+    TN__CPU_MAP,
+    TN__CPU_MOVE, /* COPY, CAST and CONST: elements moved and converted */
+    TN__CPU_REDUCE,
+    TN__CPU_POSITION, /* ARGMAX, ARGMIN */
+    TN__CPU_GENERATE,
+    TN__CPU_GATHER,
+    TN__CPU_SCATTER,
+    TN__CPU_ROWS,
+    TN__CPU_LIBRARY,
+    TN__CPU_MATMUL,
+    TN__CPU_NONE, /* leaves, views and transfers: never a step */
+    TN__CPU_KIND_COUNT
+} tn__cpu_kind;
+
+typedef struct tn__cpu_op_info {
+    const char *name;
+    unsigned char kind;      /* tn__cpu_kind */
+    unsigned char inputs;    /* input operands of a step */
+    unsigned char boolean;   /* the result is bool */
+    unsigned char condition; /* input 0 is bool whatever the compute dtype */
+} tn__cpu_op_info;
+extern const tn__cpu_op_info tn__cpu_ops[TN__CPU_OP_COUNT];
+
+#endif

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Modules: a program's kernels, loaded once in a process whoever asks, from the cache if they are there. Compiling
+ * happens outside the lock: two threads, or two processes, may compile the same text at once, and one result wins.
+ */
+#include "backends/cpu/jit/module.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <tanso/device.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/cpu/jit/compiler.h"
+#include "device/kernel_batches.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/log.h"
+#include "core/memory.h"
+
+struct tn__cpu_module {
+    char name[33]; /* hash of all that the code depends on */
+    int references;
+    void *handle;
+    tn__cpu_module *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tn__cpu_module *loaded;
+
+/* ---- the table ---- */
+
+static tn__cpu_module *find(const char *name)
+{
+    tn__cpu_module *module = loaded;
+    while (module && strcmp(module->name, name) != 0)
+        module = module->next;
+    return module;
+}
+
+static tn__cpu_module *find_and_retain(const char *name)
+{
+    tn__cpu_module *module = find(name);
+    if (module)
+        module->references++;
+    return module;
+}
+
+/* Enters a loaded handle; if another thread was first, its module is taken. */
+static tn_status enter(const char *name, void *handle, tn__cpu_module **module)
+{
+    tn__cpu_module *fresh = tn__calloc(1, sizeof(*fresh));
+    if (fresh == NULL) {
+        dlclose(handle);
+        return tn__fail_memory("kernels", sizeof(*fresh));
+    }
+    pthread_mutex_lock(&lock);
+    *module = find_and_retain(name);
+    if (*module == NULL) {
+        memcpy(fresh->name, name, sizeof(fresh->name));
+        fresh->references = 1;
+        fresh->handle = handle;
+        fresh->next = loaded;
+        loaded = *module = fresh;
+        fresh = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    if (fresh) {
+        tn__free(fresh);
+        dlclose(handle);
+    }
+    return TN_OK;
+}
+
+void tn__cpu_module_release(tn__cpu_module *module)
+{
+    pthread_mutex_lock(&lock);
+    bool last = --module->references == 0;
+    if (last) {
+        tn__cpu_module **link = &loaded;
+        while (*link != module)
+            link = &(*link)->next;
+        *link = module->next;
+    }
+    pthread_mutex_unlock(&lock);
+    if (last) {
+        dlclose(module->handle);
+        tn__free(module);
+    }
+}
+
+tn__cpu_kernel tn__cpu_module_kernel(const tn__cpu_module *module, const char *name)
+{
+    tn__cpu_kernel kernel;
+    void *symbol = dlsym(module->handle, name);
+    memcpy(&kernel, &symbol, sizeof(kernel)); /* ISO C has no cast from an object to a function */
+    return kernel;
+}
+
+/* ---- texts ---- */
+
+/* Names in the folder. */
+typedef struct names {
+    char source[TN__KERNEL_NAME], object[TN__KERNEL_NAME], log[TN__KERNEL_NAME];
+} names;
+
+/* A text on its way through the compiler. */
+typedef struct job {
+    names n;
+    tn__compiling run;
+    double began;
+    size_t bytes;
+    bool running, compiled;
+    tn_status status;
+} job;
+
+/* What kernels are called for. */
+typedef struct call {
+    tn__compiler compiler;
+    tn__compiler_watch watch;
+    tn__kernel_folder folder;
+    tn__kernel_progress progress;
+    tn__kernel_file *file; /* those of the folder whose seals have been looked at; NULL: it is one kernel's alone */
+    int file_count;
+} call;
+
+static void final_name(char final[TN__KERNEL_NAME], const char *key)
+{
+    snprintf(final, TN__KERNEL_NAME, "%.60s.so", key);
+}
+
+static void start(call *c, job *j, const char *name, const char *text)
+{
+    char unique[TN__KERNEL_NAME];
+    tn__kernel_unique(unique, name);
+    snprintf(j->n.source, TN__KERNEL_NAME, "%.60s.c", unique);
+    snprintf(j->n.object, TN__KERNEL_NAME, "%.60s.tmp", unique);
+    snprintf(j->n.log, TN__KERNEL_NAME, "%.60s.log", unique);
+    j->began = tn__seconds();
+    j->bytes = strlen(text);
+    j->run = (tn__compiling){.compiler = &c->compiler, .watch = &c->watch, .folder = c->folder.file,
+                             .source = j->n.source, .object = j->n.object, .log = j->n.log};
+    j->status = tn__kernel_put(&c->folder, j->n.source, text, j->bytes);
+    if (j->status == TN_OK)
+        j->status = tn__compiler_start(&j->run);
+    j->running = j->status == TN_OK;
+}
+
+/* Looks how it is going; leaves a sealed object. */
+static void look(call *c, job *j, bool wait)
+{
+    bool done;
+    j->status = tn__compiler_look(&j->run, wait, &done);
+    if (!done)
+        return;
+    j->running = false;
+    if (j->status == TN_OK)
+        j->status = tn__kernel_seal(&c->folder, j->n.object);
+    j->compiled = j->status == TN_OK;
+    if (j->compiled)
+        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", j->bytes,
+                1e3 * (tn__seconds() - j->began), c->folder.path);
+}
+
+static void clean_up(call *c, job *j)
+{
+    while (j->running)
+        look(c, j, true);
+    unlinkat(c->folder.file, j->n.source, 0);
+    unlinkat(c->folder.file, j->n.log, 0);
+    unlinkat(c->folder.file, j->n.object, 0);
+}
+
+/* ---- opening ---- */
+
+/* Opens a file that has every kernel; NULL with *why if it is not so. */
+static void *open_object(const tn__kernel_folder *folder, const char *name, int count, const char *const *kernel,
+                         const char **why)
+{
+    char path[PATH_MAX];
+    if (tn__kernel_path(folder, name, path) == NULL) {
+        *why = "there is no /proc, and others can change what its path leads to";
+        return NULL;
+    }
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    for (int i = 0; handle && i < count; i++)
+        if (dlsym(handle, kernel[i]) == NULL) {
+            *why = kernel[i];
+            dlclose(handle);
+            return NULL;
+        }
+    if (handle == NULL)
+        *why = dlerror();
+    return handle;
+}
+
+/* From the folder, if it is there and good. */
+static void *find_object(call *c, const char *key, int count, const char *const *kernel)
+{
+    char final[TN__KERNEL_NAME];
+    const char *why = "";
+    final_name(final, key);
+    int before = c->file_count;
+    tn__kernel_file only, *file = c->file ? tn__kernel_file_of(&c->folder, final, c->file, &c->file_count) : &only;
+    if (file && (file == &only || c->file_count > before))
+        file->good = tn__kernel_intact(&c->folder, final);
+    if (!file)
+        return NULL;
+    if (!file->good) { /* by any of its names: else a new file would find this one taken */
+        unlinkat(c->folder.file, final, 0);
+        return NULL;
+    }
+    void *handle = open_object(&c->folder, final, count, kernel, &why);
+    if (handle) {
+        atomic_fetch_add(&tn__kernels_found, 1);
+        tn__log(TN__LOG_DEBUG, "kernels", "found %s/%s", c->folder.path, final);
+        return handle;
+    }
+    tn__log(TN__LOG_WARN, "kernels", "%s/%s cannot be loaded (%s): compiling it again", c->folder.path, final, why);
+    unlinkat(c->folder.file, final, 0);
+    return NULL;
+}
+
+/* A compiled job's object under the name that it is to be found by, and opened. */
+static tn_status take_object(call *c, const job *j, const char *key, int count, const char *const *kernel,
+                             void **handle)
+{
+    char final[TN__KERNEL_NAME];
+    const char *why = "";
+    final_name(final, key);
+    tn_status status = tn__kernel_link(&c->folder, j->n.object, final);
+    if (status != TN_OK)
+        return status;
+    *handle = open_object(&c->folder, final, count, kernel, &why);
+    if (c->folder.temporary || *handle == NULL)
+        unlinkat(c->folder.file, final, 0);
+    if (*handle == NULL)
+        return tn__fail(TN_ERR_COMPILE, "kernels", "compiled code cannot be loaded: %s", why);
+    atomic_fetch_add(&tn__kernels_compiled, 1);
+    return TN_OK;
+}
+
+static tn_status begin(call *c, tn__text *identity)
+{
+    *c = (call){.folder.file = -1};
+    tn_status status = tn__compiler_find(&c->compiler);
+    if (status != TN_OK)
+        return status;
+    tn__text_add(identity, "tanso kernels 2\n");
+    tn__compiler_identity(&c->compiler, identity);
+    tn__text_add(identity, "\n");
+    return TN_OK;
+}
+
+static tn__cpu_module *loaded_already(const char *key)
+{
+    pthread_mutex_lock(&lock);
+    tn__cpu_module *module = find_and_retain(key);
+    pthread_mutex_unlock(&lock);
+    if (module)
+        atomic_fetch_add(&tn__kernels_found, 1);
+    return module;
+}
+
+/* ---- a text as a whole ---- */
+
+static tn_status make_whole(call *c, const char *key, const char *source, int count, const char *const *kernel,
+                            void **handle)
+{
+    job j = {0};
+    tn_status status = tn__kernel_folder_with_room(&c->folder);
+    if (status != TN_OK)
+        return status;
+    tn__compiler_watch_begin(&c->watch);
+    start(c, &j, key, source);
+    while (j.running)
+        look(c, &j, true);
+    tn__compiler_watch_end(&c->watch);
+    status = j.compiled ? take_object(c, &j, key, count, kernel, handle) : j.status;
+    clean_up(c, &j);
+    return status;
+}
+
+tn_status tn__cpu_module_load(const char *source, int count, const char *const *kernel, tn__cpu_module **module)
+{
+    call c;
+    char key[TN__KEY];
+    tn__text text = {0};
+    tn_status status = begin(&c, &text);
+    tn__text_add(&text, source);
+    if (!text.failed)
+        tn__hash_name(text.data, text.length, key);
+    else if (status == TN_OK)
+        status = tn__fail_memory("kernels", text.length);
+    tn__free(text.data);
+    if (status != TN_OK || (*module = loaded_already(key)))
+        return status;
+    status = tn__kernel_folder_open(&c.folder);
+    if (status != TN_OK)
+        return status;
+    void *handle = find_object(&c, key, count, kernel);
+    if (!handle)
+        status = make_whole(&c, key, source, count, kernel, &handle);
+    tn__kernel_folder_close(&c.folder);
+    return status == TN_OK ? enter(key, handle, module) : status;
+}
+
+/* ---- kernels one by one ---- */
+
+enum { LEAST = 16 << 10, MOST = 96 << 10 }; /* bytes of a batch: a compiler's start is as much as a kernel of 6 kB */
+
+typedef struct kernels {
+    call c;
+    const tn__program *program;
+    tn__cpu_module **module;
+    char (*key)[TN__KEY];
+    bool *missing;
+    tn__kernel_batches batches;
+    job *job;
+} kernels;
+
+/* What is loaded already, or in the folder; how many are missing. */
+static tn_status find_kernels(kernels *k, int *missing)
+{
+    const tn__program_text *text = &k->program->text;
+    tn_status status = TN_OK;
+    *missing = 0;
+    for (int i = 0; i < text->kernel_count && status == TN_OK; i++) {
+        k->module[i] = loaded_already(k->key[i]);
+        k->missing[i] = k->module[i] == NULL;
+        if (k->missing[i] && k->c.folder.file < 0)
+            status = tn__kernel_folder_open(&k->c.folder);
+        void *handle = k->missing[i] && status == TN_OK
+                           ? find_object(&k->c, k->key[i], 1, (const char *const *)&text->kernel[i].name)
+                           : NULL;
+        if (handle)
+            status = enter(k->key[i], handle, &k->module[i]);
+        k->missing[i] = k->module[i] == NULL;
+        *missing += k->missing[i];
+    }
+    return status;
+}
+
+static int kernels_of(const kernels *k, int batch) { return k->batches.first[batch + 1] - k->batches.first[batch]; }
+
+static void start_batch(kernels *k, int batch)
+{
+    const int *first = &k->batches.kernel[k->batches.first[batch]];
+    char *text = tn__program_text_of(k->program, kernels_of(k, batch), first);
+    if (text)
+        start(&k->c, &k->job[batch], k->key[*first], text);
+    else
+        k->job[batch].status = tn__fail_memory("kernels", 0);
+    tn__free(text);
+}
+
+/* Waits a little; which of the jobs are done by then. */
+static void look_at_all(kernels *k, int started)
+{
+    enum { PAUSE = 1000000 }; /* ns */
+    int running = 0;
+    for (int b = 0; b < started; b++)
+        if (k->job[b].running) {
+            look(&k->c, &k->job[b], false);
+            running += k->job[b].running;
+            k->c.progress.done += k->job[b].running ? 0 : kernels_of(k, b);
+        }
+    tn__kernel_progress_tell(&k->c.progress, "the CPU");
+    if (running)
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL);
+}
+
+/* Compiles all batches, as many at a time as there are threads; one that fails lets no other one start. */
+static void compile_batches(kernels *k)
+{
+    int started = 0, running = 0, workers = tn_threads();
+    bool failed = false;
+    tn__compiler_watch_begin(&k->c.watch);
+    do {
+        for (; !failed && started < k->batches.count && running < workers; started++, running++) {
+            start_batch(k, started);
+            failed = k->job[started].status != TN_OK;
+        }
+        look_at_all(k, started);
+        running = 0;
+        for (int b = 0; b < started; b++) {
+            running += k->job[b].running;
+            failed = failed || k->job[b].status != TN_OK;
+        }
+    } while (running || (!failed && started < k->batches.count));
+    tn__compiler_watch_end(&k->c.watch);
+    tn__kernel_progress_end(&k->c.progress);
+}
+
+static tn_status take_batch(kernels *k, int batch)
+{
+    tn_status status = k->job[batch].status;
+    for (int i = k->batches.first[batch]; i < k->batches.first[batch + 1] && status == TN_OK; i++) {
+        int kernel = k->batches.kernel[i];
+        void *handle = NULL;
+        status = take_object(&k->c, &k->job[batch], k->key[kernel], 1,
+                             (const char *const *)&k->program->text.kernel[kernel].name, &handle);
+        if (status == TN_OK)
+            status = enter(k->key[kernel], handle, &k->module[kernel]);
+    }
+    return status;
+}
+
+static tn_status make_kernels(kernels *k, int missing)
+{
+    tn_status status = tn__kernel_folder_with_room(&k->c.folder);
+    if (status == TN_OK)
+        status = tn__kernel_batches_make(k->program, k->missing, tn_threads(), LEAST, MOST, &k->batches);
+    if (status != TN_OK)
+        return status;
+    k->job = tn__calloc((size_t)k->batches.count, sizeof *k->job);
+    k->c.progress = (tn__kernel_progress){.began = tn__seconds(), .all = missing};
+    if (k->job)
+        compile_batches(k);
+    else
+        status = tn__fail_memory("kernels", sizeof *k->job * (size_t)k->batches.count);
+    for (int b = 0; b < k->batches.count && k->job; b++) {
+        if (status == TN_OK)
+            status = k->job[b].compiled || k->job[b].status != TN_OK ? take_batch(k, b) : TN_OK;
+        if (k->job[b].bytes)
+            clean_up(&k->c, &k->job[b]);
+    }
+    return status;
+}
+
+tn_status tn__cpu_modules_load(const tn__program *program, tn__cpu_module **module)
+{
+    kernels k = {.program = program, .module = module};
+    size_t count = (size_t)program->text.kernel_count + 1;
+    tn__text identity = {0};
+    int missing = 0;
+    k.key = tn__alloc(count * sizeof *k.key);
+    k.missing = tn__calloc(count, sizeof *k.missing);
+    tn_status status = begin(&k.c, &identity);
+    k.c.file = tn__alloc(count * sizeof *k.c.file);
+    if (status == TN_OK && (!k.key || !k.missing || !k.c.file || identity.failed))
+        status = tn__fail_memory("kernels", count * sizeof *k.key);
+    if (status == TN_OK)
+        status = tn__kernel_keys(program, identity.data, k.key);
+    if (status == TN_OK)
+        status = find_kernels(&k, &missing);
+    if (status == TN_OK && missing)
+        status = make_kernels(&k, missing);
+    tn__kernel_folder_close(&k.c.folder);
+    tn__kernel_batches_free(&k.batches);
+    tn__free(k.job);
+    tn__free(k.c.file);
+    tn__free(identity.data);
+    tn__free(k.key);
+    tn__free(k.missing);
+    return status;
+}
+
+/* Whether a kernel is neither loaded nor in the folder. */
+static bool is_missing(const call *c, const char *key)
+{
+    char final[TN__KERNEL_NAME];
+    final_name(final, key);
+    pthread_mutex_lock(&lock);
+    bool loaded = find(key) != NULL;
+    pthread_mutex_unlock(&lock);
+    return !loaded && faccessat(c->folder.file, final, F_OK, 0) != 0;
+}
+
+/* 10 us a byte, and more for long kernels: gcc 12 takes 0.8 s for one of 14 kB, 11 s for 32 kB. */
+static int64_t nanoseconds_of(const tn__program *program, int kernel)
+{
+    double bytes = (double)tn__kernel_bytes(program, kernel), long_one = bytes / 8192;
+    return (int64_t)(1e4 * bytes * (1 + long_one * long_one));
+}
+
+int64_t tn__cpu_modules_pause(const tn__program *program)
+{
+    call c;
+    tn__text identity = {0};
+    int count = program->text.kernel_count, threads = tn_threads();
+    char(*key)[TN__KEY] = tn__alloc(((size_t)count + 1) * sizeof *key);
+    bool clean = !tn__latched();
+    int64_t all = 0, longest = 0;
+    if (key && begin(&c, &identity) == TN_OK && !identity.failed &&
+        tn__kernel_keys(program, identity.data, key) == TN_OK && tn__kernel_folder_open(&c.folder) == TN_OK) {
+        for (int k = 0; k < count; k++) {
+            int64_t pause = is_missing(&c, key[k]) ? nanoseconds_of(program, k) : 0;
+            all += pause;
+            longest = pause > longest ? pause : longest;
+        }
+        tn__kernel_folder_close(&c.folder);
+    }
+    if (clean) /* whoever loads the program meets it again */
+        tn_clear_error();
+    tn__free(identity.data);
+    tn__free(key);
+    return all / threads > longest ? all / threads : longest;
+}

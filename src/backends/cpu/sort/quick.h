@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys sorted by quicksort, a vector of them at a time: rows too long for a network and too short for radix. */
+#ifndef TN_BACKENDS_CPU_QUICK_H
+#define TN_BACKENDS_CPU_QUICK_H
+
+#include "backends/cpu/sort/radix.h"
+
+/* Whether these are sorted sooner so than by radix. */
+bool tn__quick_suits(const tn__radix *r);
+/* Sorts keys alone, where they lie. */
+void tn__quick_sort(const tn__radix *r);
+
+#endif

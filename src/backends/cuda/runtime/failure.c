@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Failures of runs that nobody waits for: an index out of range.
+ *
+ * A kernel that meets one sets the latch, a word on the device, and, if it is the first, describes it in the report,
+ * which lies in host memory. From then on kernels that overwrite do nothing: all that was overwritten in place stays as
+ * the failing run found it, however many runs the host has started in the meantime. The host looks at the report, which
+ * costs it nothing, when it starts a run, and after it has waited; then it marks what the failing run and later ones
+ * have computed as spoilt, lifts the latch and fails with the message. Where runs go side by side, those that may fail
+ * do not: each is behind all that overwrites before it, and before all that overwrites behind it.
+ */
+#include <string.h>
+
+#include "backends/cuda/runtime/cuda.h"
+
+static void close_failures(tn__cuda_device *device)
+{
+    if (device->latch)
+        device->driver->cuMemFree(device->latch);
+    if (device->report)
+        device->driver->cuMemFreeHost((void *)device->report);
+    device->latch = 0;
+    device->report = NULL;
+}
+
+tn_status tn__cuda_failures_open(tn__cuda_device *device)
+{
+    const tn__cuda_driver *driver = device->driver;
+    void *report = NULL;
+    tn_status status = tn__cuda_check(device, driver->cuMemAlloc(&device->latch, sizeof(uint64_t)), "open");
+    if (status == TN_OK)
+        status = tn__cuda_check(device, driver->cuMemAllocHost(&report, TN__CUDA_REPORT_WORDS * sizeof(int64_t)),
+                                "open");
+    if (status == TN_OK) {
+        memset(report, 0, TN__CUDA_REPORT_WORDS * sizeof(int64_t));
+        device->report = report;
+        status = tn__cuda_check(device,
+                                driver->cuMemsetD8Async(device->latch, 0, sizeof(uint64_t), device->stream), "open");
+    }
+    if (status != TN_OK)
+        close_failures(device);
+    return status;
+}
+
+tn__cuda_failure tn__cuda_failure_of(const tn__cuda_step *step, const tn__cuda_run *run)
+{
+    tn__cuda_failure failure = run->failure;
+    failure.guard = tn__cuda_guard(step, run);
+    failure.who |= (unsigned long long)step->number;
+    return failure;
+}
+
+static bool reported(const tn__cuda_device *device)
+{
+    return __atomic_load_n(&device->report[TN__CUDA_REPORT_SET], __ATOMIC_ACQUIRE) != 0;
+}
+
+void tn__cuda_settle(tn__cuda_device *device)
+{
+    if (!reported(device))
+        return;
+    uint64_t who = (uint64_t)device->report[TN__CUDA_REPORT_WHO];
+    const tn__executable *executable = tn__cuda_executable_of(device, (uint32_t)(who >> 32));
+    tn__error *error =
+        executable ? tn__cuda_step_failure(executable, (int)(uint32_t)who, device->report[TN__CUDA_REPORT_OPERAND],
+                                           device->report[TN__CUDA_REPORT_INDEX])
+                   : tn__error_record(TN_ERR_INDEX, "cuda", "index %lld is out of range",
+                                      (long long)device->report[TN__CUDA_REPORT_INDEX]);
+    tn__device_spoil(device->owner, (uint64_t)device->report[TN__CUDA_REPORT_RUN], error);
+    if (device->failure)
+        tn__error_release(error);
+    else
+        device->failure = error;
+    device->report[TN__CUDA_REPORT_SET] = 0;
+    device->driver->cuMemsetD8Async(device->latch, 0, sizeof(uint64_t), tn__cuda_stream(device));
+    tn__cuda_asked(device);
+    tn__use_end(device->owner, &device->latched, true);
+}
+
+/* The failing run and those after it are done with before anything is told: what they did must not mix with what
+ * comes. */
+tn_status tn__cuda_look(tn__cuda_device *device)
+{
+    if (!reported(device) && !__atomic_load_n(&device->failure, __ATOMIC_RELAXED))
+        return TN_OK;
+    pthread_mutex_lock(&device->lock);
+    tn_status status = TN_OK;
+    bool waits = reported(device);
+    if (waits) {
+        status = tn__cuda_flush(device); /* what is held back finds the latch as the failure left it */
+        if (status == TN_OK)
+            status = tn__cuda_check(device, tn__cuda_finish(device), "run");
+        if (status == TN_OK)
+            tn__cuda_settle(device);
+    }
+    tn__error *failure = __atomic_exchange_n(&device->failure, NULL, __ATOMIC_ACQ_REL);
+    pthread_mutex_unlock(&device->lock);
+    if (failure) {
+        status = tn__error_raise(failure);
+        tn__error_release(failure);
+    }
+    if (waits) /* told of behind the failure, which is what the call fails with even where waits are forbidden */
+        (void)tn__cuda_may_wait(device, "an index was out of range");
+    return status;
+}

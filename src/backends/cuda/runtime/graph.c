@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs as CUDA graphs, made with the addresses of one run; a later run with the same addresses is one launch.
+ * Kernels become nodes that wait for those whose memory they touch, so that others may run beside them; where the chip
+ * can, they are started while those still run, and wait themselves. Where a step does something else, all that the
+ * steps start is captured on a stream of its own instead.
+ *
+ * Scalars lie by value in the parameters of kernels: those that have changed since are put into the nodes of the
+ * kernels that use them, which costs the host one to two microseconds each and the GPU nothing, where a copy to the
+ * device before each launch would cost the GPU two microseconds.
+ *
+ * An executable keeps a few graphs, as a loop's results may lie at this address and that by turns. Beyond them, the one
+ * with the fewest other addresses gets the new ones by patching the nodes that need them; or that which was used
+ * longest ago does, if that is long enough, or is captured anew where patching is not possible. One that has been
+ * patched and then is right many times is made again, so that it can be a part of a series (series.c).
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "backends/cuda/runtime/graph.h"
+#include "core/log.h"
+#include "core/memory.h"
+
+#define FORGOTTEN 128 /* launches without a graph after which its addresses are not expected to come again */
+#define STEADY 16 /* runs of a patched graph after which it pays to make it again */
+
+static void graph_free(tn__cuda_graph *graph, tn__cuda_device *device)
+{
+    if (graph == NULL)
+        return;
+    if (graph->exec)
+        device->libraries->graphs.cuGraphExecDestroy(graph->exec);
+    if (graph->made)
+        device->libraries->graphs.cuGraphDestroy(graph->made);
+    tn__free(graph->recording.node);
+    tn__free(graph->first);
+    tn__free(graph->scalars);
+    tn__free(graph);
+}
+
+void tn__cuda_graphs_free(tn__cuda_graph_cache *cache, tn__cuda_device *device)
+{
+    tn__cuda_series_free(device, cache);
+    for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++)
+        graph_free(cache->graph[i], device);
+    *cache = (tn__cuda_graph_cache){.refused = cache->refused};
+}
+
+/* ---- making ---- */
+
+static tn__cuda_graph *graph_new(const tn__program *program, int count)
+{
+    tn__cuda_graph *graph = tn__calloc(1, sizeof *graph + program->buffer_count * sizeof *graph->buffers);
+    if (graph == NULL)
+        return NULL;
+    graph->first = tn__calloc((size_t)count + 1, sizeof *graph->first);
+    graph->scalars = tn__calloc((size_t)program->scalar_count + 1, sizeof *graph->scalars);
+    return graph;
+}
+
+static bool open_recorder(tn__cuda_device *device)
+{
+    return device->recorder ||
+           device->driver->cuStreamCreate(&device->recorder, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
+}
+
+/* Starts the steps of a recorded run, whose stream does not matter where nodes are made. first: by step, its first
+ * node; waits: what each waits for, NULL if that does not matter, either; what waits for no step does for the nodes
+ * behind which all are put. */
+static bool record(size_t *first, const tn__cuda_step *step, int count, const tn__cuda_run *run, uint64_t *waits,
+                   const tn__cuda_end *behind)
+{
+    tn__cuda_recording *recording = run->recording;
+    CUgraphNode wait[TN__CUDA_ORDERED];
+    bool done = true;
+    recording->wait = wait;
+    for (int i = 0; i < count && done; i++) {
+        first[i] = recording->count;
+        recording->waits = 0;
+        recording->early = run->device->architecture >= 90 && step[i].step->kind == TN__STEP_KERNEL;
+        /* for the last node of a step; for what it waits for if it has none */
+        for (int k = i - 1; k >= 0 && waits; k--) {
+            bool empty = first[k + 1] == first[k];
+            if (waits[i] >> k & 1 && empty)
+                waits[i] |= waits[k];
+            else if (waits[i] >> k & 1)
+                wait[recording->waits++] = recording->node[first[k + 1] - 1];
+        }
+        if (behind && recording->waits == 0) {
+            recording->waits = behind->count;
+            memcpy(wait, behind->node, behind->count * sizeof *wait);
+            recording->early = recording->early && behind->early;
+        }
+        done = step[i].start(&step[i], run) == TN_OK;
+        first[i + 1] = recording->count;
+    }
+    recording->wait = NULL;
+    return done;
+}
+
+static bool only_kernels(const tn__cuda_step *step, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (step[i].opaque)
+            return false;
+    return count <= TN__CUDA_ORDERED;
+}
+
+/* Kernels as nodes. */
+static bool assemble(tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *given)
+{
+    const tn__cuda_graphs *api = &given->device->libraries->graphs;
+    tn__cuda_run run = *given;
+    uint64_t waits[TN__CUDA_ORDERED];
+    tn__cuda_order(step, count, waits);
+    if (api->cuGraphCreate(&graph->made, 0) != CUDA_SUCCESS)
+        return false;
+    run.recording = &graph->recording;
+    graph->recording.made = graph->made;
+    bool done = record(graph->first, step, count, &run, waits, NULL);
+    graph->recording.made = NULL;
+    graph->step = step;
+    graph->step_count = count;
+    graph->run = *given;
+    graph->run.buffers = graph->buffers;
+    graph->run.scalars = graph->scalars;
+    return done;
+}
+
+/* False if something cannot be captured; what went wrong is latched then, or not. */
+static bool capture(tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *given)
+{
+    const tn__cuda_graphs *api = &given->device->libraries->graphs;
+    tn__cuda_run run = *given;
+    if (!open_recorder(run.device))
+        return false;
+    run.stream = run.device->recorder;
+    run.recording = &graph->recording;
+    if (api->cuStreamBeginCapture(run.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS)
+        return false;
+    bool done = record(graph->first, step, count, &run, NULL, NULL);
+    return api->cuStreamEndCapture(run.stream, &graph->made) == CUDA_SUCCESS && done;
+}
+
+static bool instantiate(tn__cuda_graph *graph, const tn__cuda_device *device)
+{
+    CUresult result;
+    do
+        result = device->libraries->graphs.cuGraphInstantiate(&graph->exec, graph->made, 0);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && tn__device_relieve(device->owner));
+    return result == CUDA_SUCCESS;
+}
+
+static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cuda_run *run)
+{
+    const tn__program *program = step->program;
+    bool clean = !tn__latched();
+    tn__cuda_graph *graph = graph_new(program, count);
+    bool done = graph && graph->first && graph->scalars &&
+                (only_kernels(step, count) ? assemble : capture)(graph, step, count, run) &&
+                    instantiate(graph, run->device);
+    if (!done) {
+        graph_free(graph, run->device);
+        if (clean)
+            tn_clear_error();
+        tn__log(TN__LOG_DEBUG, "cuda", "a program of %d steps cannot be captured as a graph", count);
+        return NULL;
+    }
+    memcpy(graph->buffers, run->buffers, program->buffer_count * sizeof *graph->buffers);
+    if (program->scalar_count)
+        memcpy(graph->scalars, run->scalars, program->scalar_count * sizeof *graph->scalars);
+    graph->guard = run->failure.guard;
+    graph->work = run->work;
+    return graph;
+}
+
+/* ---- appending ---- */
+
+static bool is_overwritten(const tn__program *program, int buffer)
+{
+    for (int b = 0; b < program->buffer_count; b++)
+        if (program->buffer[b].kind == TN__BUFFER_DONATED && program->buffer[b].donor == buffer)
+            return true;
+    return false;
+}
+
+/* May a run be started when all of the run before it is done but its last step? Its first one then reads what no run
+ * overwrites; that must not be what the last step writes. */
+static bool overlap(const tn__cuda_graph *before, const tn__cuda_graph *graph, const uint64_t *waits)
+{
+    const tn__step *first = graph->step[0].step, *last = graph->step[graph->step_count - 1].step;
+    bool overlap = first->late && first->blocks > 0 && last->late && last->blocks > 0;
+    for (int i = 1; i < graph->step_count; i++)
+        overlap = overlap && waits[i] >> (i - 1) & 1;
+    for (int i = first->output_count; i < first->operand_count && overlap; i++)
+        for (int k = 0; k < last->output_count; k++)
+            overlap =
+                overlap && (graph->buffers[first->operand[i].buffer] != before->buffers[last->operand[k].buffer] ||
+                            is_overwritten(graph->step->program, first->operand[i].buffer));
+    return overlap;
+}
+
+bool tn__cuda_graph_append(tn__cuda_recording *recording, tn__cuda_end *end, const tn__cuda_graph *graph,
+                           const tn__cuda_graph *before)
+{
+    int count = graph->step_count;
+    tn__cuda_run run = graph->run;
+    uint64_t waits[TN__CUDA_ORDERED], inner = 0;
+    size_t first[TN__CUDA_ORDERED + 1];
+    run.recording = recording;
+    tn__cuda_order(graph->step, count, waits);
+    end->early = before && overlap(before, graph, waits);
+    if (!record(first, graph->step, count, &run, waits, before ? end : NULL))
+        return false;
+    for (int i = 0; i < count; i++)
+        inner |= first[i + 1] > first[i] ? waits[i] : 0;
+    size_t kept = 0;
+    for (int i = 0; i < count; i++)
+        if (first[i + 1] > first[i] && !(inner >> i & 1))
+            end->node[kept++] = recording->node[first[i + 1] - 1];
+    end->count = kept ? kept : end->count; /* without nodes it ends as what is before it */
+    return true;
+}
+
+/* ---- patching ---- */
+
+static bool other_addresses(const tn__cuda_graph *graph, const tn__cuda_step *step, const tn__cuda_run *run)
+{
+    const tn__step *s = step->step;
+    for (int k = 0; k < s->operand_count; k++)
+        if (graph->buffers[s->operand[k].buffer] != run->buffers[s->operand[k].buffer])
+            return true;
+    return step->overwrites && graph->guard != run->failure.guard;
+}
+
+static bool other_scalars(const tn__cuda_graph *graph, const tn__step *s, const uint64_t *scalars)
+{
+    for (int i = 0; i < s->scalar_count; i++)
+        if (graph->scalars[s->scalar[i]] != scalars[s->scalar[i]])
+            return true;
+    return s->alpha >= 0 && s->kind == TN__STEP_OP && graph->scalars[s->alpha] != scalars[s->alpha];
+}
+
+/* Before the first node of a run is patched: runs that are held back must be launched as they were. */
+static tn_status begin_patching(tn__cuda_graph_cache *cache, tn__cuda_graph *graph, tn__cuda_device *device)
+{
+    tn_status status = graph->patched ? TN_OK : tn__cuda_series_leave(device, cache, graph);
+    graph->patched = true;
+    graph->steady = 0;
+    return status;
+}
+
+/* Brings the nodes that differ up to this run. False if only another graph would do. */
+static bool patch(tn__cuda_graph_cache *cache, tn__cuda_graph *graph, const tn__cuda_step *step, int count,
+                  const tn__cuda_run *given, bool bound, tn_status *status)
+{
+    tn__cuda_run run = *given;
+    for (int i = 0; i < count && !bound; i++)
+        if (step[i].opaque && other_addresses(graph, &step[i], &run))
+            return false;
+    run.recording = &graph->recording;
+    graph->recording.patched = graph->exec;
+    for (int i = 0; i < count && *status == TN_OK; i++) {
+        bool differs = step[i].may_fail || other_scalars(graph, step[i].step, run.scalars) ||
+                       (!bound && other_addresses(graph, &step[i], &run));
+        graph->recording.next = graph->first[i];
+        if (differs && graph->first[i + 1] > graph->first[i]) {
+            *status = begin_patching(cache, graph, run.device);
+            if (*status == TN_OK)
+                *status = step[i].start(&step[i], &run);
+        }
+    }
+    const tn__program *program = step->program;
+    if (!bound)
+        memcpy(graph->buffers, run.buffers, program->buffer_count * sizeof *graph->buffers);
+    if (program->scalar_count)
+        memcpy(graph->scalars, run.scalars, program->scalar_count * sizeof *graph->scalars);
+    graph->guard = run.failure.guard;
+    return true;
+}
+
+/* Has it been patched, and been right ever since? */
+static bool renew(tn__cuda_graph *graph) { return graph->patched && ++graph->steady > STEADY; }
+
+/* ---- finding ---- */
+
+/* Buffers that a graph would have to be told of; INT_MAX: it cannot be told. */
+static int distance(const tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *run)
+{
+    int away = 0;
+    for (int b = 0; b < step->program->buffer_count; b++)
+        away += graph->buffers[b] != run->buffers[b];
+    for (int i = 0; i < count; i++)
+        if (step[i].opaque && other_addresses(graph, &step[i], run))
+            return INT_MAX;
+    return away;
+}
+
+/* The one with the fewest other addresses, so that a loop whose program keeps results, which lie elsewhere each time,
+ * has the fewest nodes patched; `otherwise`: none can be. */
+static int nearest(const tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, const tn__cuda_run *run,
+                   int otherwise)
+{
+    int found = otherwise, least = INT_MAX;
+    for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++) {
+        int away = distance(cache->graph[i], step, count, run);
+        if (away < least || (away == least && cache->graph[i]->used < cache->graph[found]->used)) {
+            found = i;
+            least = away;
+        }
+    }
+    return least < INT_MAX ? found : otherwise;
+}
+
+/* The graph captured with these addresses; or else an empty place; or else one that nobody has asked for in a long
+ * time, and then the nearest one. */
+static int find(const tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, const tn__cuda_run *run,
+                bool *bound)
+{
+    size_t bytes = (size_t)step->program->buffer_count * sizeof *run->buffers;
+    int place = 0;
+    for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++) {
+        const tn__cuda_graph *graph = cache->graph[i], *oldest = cache->graph[place];
+        *bound = graph && graph->guard == run->failure.guard &&
+                 memcmp(graph->buffers, run->buffers, bytes) == 0;
+        if (*bound)
+            return i;
+        if (oldest && (graph == NULL || graph->used < oldest->used))
+            place = i;
+    }
+    bool needed = cache->graph[place] && cache->uses - cache->graph[place]->used < FORGOTTEN;
+    return needed ? nearest(cache, step, count, run, place) : place;
+}
+
+/* ---- running ---- */
+
+tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, tn__cuda_run *run,
+                             bool *done)
+{
+    bool bound;
+    tn_status status = TN_OK;
+    *done = false;
+    if (cache->refused)
+        return TN_OK;
+    int place = find(cache, step, count, run, &bound);
+    tn__cuda_graph *graph = cache->graph[place];
+    if (graph && (!patch(cache, graph, step, count, run, bound, &status) || status != TN_OK || renew(graph))) {
+        tn_status left = tn__cuda_series_leave(run->device, cache, graph);
+        status = status == TN_OK ? left : status;
+        graph_free(graph, run->device);
+        graph = cache->graph[place] = NULL;
+    }
+    if (status != TN_OK)
+        return status;
+    if (graph == NULL)
+        graph = cache->graph[place] = build(step, count, run);
+    cache->refused = graph == NULL;
+    if (graph == NULL)
+        return TN_OK;
+    *done = true;
+    graph->used = ++cache->uses;
+    const char *label = tn__cuda_step_name(step->step);
+    return run->lane ? tn__cuda_graph_launch_beside(run, graph, label)
+                     : tn__cuda_series_add(run->device, cache, graph, label);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A context that is lost: by an illegal address, say, in a user's kernel. The driver tells of that at whatever is asked
+ * next, and never which kernel it was; so the error names all that may have been: what was started and has not been
+ * waited for since. Each thing that is started notes when, as the device counts starts, a lane each; each wait that is
+ * well notes up to which start its lane is good. That costs a launch one addition and one store. The names are put
+ * together when a fault has been met, from programs and kernels that are there still: one is let go only when the
+ * streams have been waited for.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/runtime/cuda.h"
+#include "core/error.h"
+
+#define NAMED 8  /* pieces of work, at most */
+#define ROOM 600 /* bytes for all of them */
+
+/* After one of these a context does nothing any more. */
+static bool ruinous(CUresult result)
+{
+    static const CUresult list[] = {
+        CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_INSTRUCTION,   CUDA_ERROR_MISALIGNED_ADDRESS,
+        CUDA_ERROR_INVALID_PC,      CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_HARDWARE_STACK_ERROR,
+        CUDA_ERROR_ASSERT,          CUDA_ERROR_LAUNCH_FAILED,         CUDA_ERROR_LAUNCH_TIMEOUT,
+        CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_UNKNOWN,
+        /* of which older headers have no names: links between GPUs, a contained error, tensor memory, another process
+         * of a shared GPU, another device */
+        (CUresult)220, (CUresult)226, (CUresult)721, (CUresult)810, (CUresult)911};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i] == result)
+            return true;
+    return false;
+}
+
+/* ---- what has been started ---- */
+
+void tn__cuda_work_add(tn__cuda_device *device, tn__cuda_work *work)
+{
+    pthread_mutex_lock(&device->fault_lock);
+    work->next = device->works;
+    device->works = work;
+    pthread_mutex_unlock(&device->fault_lock);
+}
+
+void tn__cuda_work_remove(tn__cuda_device *device, const tn__cuda_work *work)
+{
+    pthread_mutex_lock(&device->fault_lock);
+    tn__cuda_work **at = &device->works;
+    while (*at && *at != work)
+        at = &(*at)->next;
+    if (*at)
+        *at = work->next;
+    pthread_mutex_unlock(&device->fault_lock);
+}
+
+void tn__cuda_good(tn__cuda_device *device, tn__cuda_point point)
+{
+    pthread_mutex_lock(&device->fault_lock);
+    if (device->lane[point.lane].good < point.started)
+        device->lane[point.lane].good = point.started;
+    pthread_mutex_unlock(&device->fault_lock);
+}
+
+/* When work was started last that may be under way; 0: none of it is. */
+static uint64_t under_way(const tn__cuda_device *device, const tn__cuda_work *work)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < TN__LANES; i++) {
+        uint64_t started = atomic_load_explicit(&work->started[i], memory_order_relaxed);
+        if (started > device->lane[i].good && started > last)
+            last = started;
+    }
+    return last;
+}
+
+/* ---- telling ---- */
+
+typedef struct text {
+    char *at;
+    size_t left; /* with the NUL */
+} text;
+
+TN_PRINTF(2, 3) static void put(text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(t->at, t->left, format, args);
+    va_end(args);
+    size_t taken = length < 0 ? 0 : (size_t)length < t->left ? (size_t)length : t->left - 1;
+    t->at += taken;
+    t->left -= taken;
+}
+
+static const char *const operation_names[TN__CUDA_OP_COUNT] = {
+#define TN_MAP(ID, NAME, ...) #NAME,
+#define TN_REDUCE(ID, NAME, ...) #NAME,
+#define TN_GENERATE(ID, NAME, ...) #NAME,
+#define TN_OTHER(ID, NAME, ...) #NAME,
+#include "ops/ops.def"
+};
+
+const char *tn__cuda_step_name(const tn__step *s)
+{
+    if (s->label || s->kernel)
+        return s->label ? s->label : s->kernel;
+    return s->op >= 0 && s->op < TN__CUDA_OP_COUNT ? operation_names[s->op] : "an operation";
+}
+
+/* "k_0123456789abcdef matmul add", "sort". */
+static void put_step(text *t, const tn__step *s)
+{
+    if (s->kernel && s->label)
+        put(t, "%s ", s->kernel);
+    put(t, "%s", tn__cuda_step_name(s));
+}
+
+/* "plan 3 (cubin 0a1b2c3d)": by its number and the file of its kernels, if it is one; several have the kernels' own
+ * names. */
+static void put_plan(text *t, const tn__cuda_work *work)
+{
+    bool kernels = false;
+    for (int i = 0; i < work->step_count; i++)
+        kernels = kernels || work->step[i].step->kind == TN__STEP_KERNEL;
+    put(t, "plan %u", (unsigned)work->plan);
+    if (kernels && work->module)
+        put(t, " (cubin %.8s)", tn__cuda_module_name(work->module));
+}
+
+/* "k_... add, k_... matmul, and 3 more steps": what there is room for, the first one in any case. */
+static void put_steps(text *t, const tn__cuda_work *work, size_t room)
+{
+    size_t taken = 0;
+    for (int i = 0; i < work->step_count; i++) {
+        char name[512];
+        text one = {name, sizeof name};
+        put_step(&one, work->step[i].step);
+        size_t length = sizeof name - one.left + 2;
+        if (i && taken + length > room) {
+            put(t, ", and %d more step%s", work->step_count - i, work->step_count - i > 1 ? "s" : "");
+            return;
+        }
+        put(t, "%s%.*s%s", i ? ", " : "", (int)room, name, length > room + 2 ? "..." : "");
+        taken += length;
+    }
+}
+
+static void put_work(text *t, const tn__cuda_device *device, const tn__cuda_work *work, size_t room)
+{
+    if (work->kernel) {
+        put(t, "kernel %s", work->kernel);
+    } else if (device->blocking && work->at >= 0 && work->at < work->step_count) {
+        put_step(t, work->step[work->at].step);
+        put(t, " of ");
+        put_plan(t, work);
+    } else {
+        size_t left = t->left;
+        put_plan(t, work);
+        put(t, ": ");
+        put_steps(t, work, room - (left - t->left));
+    }
+}
+
+typedef struct candidate {
+    const tn__cuda_work *work;
+    uint64_t started;
+} candidate;
+
+/* Users' kernels before all others, as theirs is the fault as a rule; then what was started last. */
+static bool rather(candidate a, candidate b)
+{
+    bool a_own = a.work->kernel, b_own = b.work && b.work->kernel;
+    return b.work == NULL || (a_own == b_own ? a.started > b.started : a_own);
+}
+
+/* Of all that may have failed, those to name; how many there are in all. */
+static int find(const tn__cuda_device *device, candidate *list)
+{
+    int count = 0;
+    for (const tn__cuda_work *work = device->works; work; work = work->next) {
+        candidate fresh = {work, under_way(device, work)};
+        count += fresh.started > 0;
+        for (int i = 0; i < NAMED && fresh.work && fresh.started; i++)
+            if (rather(fresh, list[i])) {
+                candidate next = list[i];
+                list[i] = fresh;
+                fresh = next;
+            }
+    }
+    return count;
+}
+
+/* By when they were started. */
+static void sort(candidate *list, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && list[k].started < list[k - 1].started; k--) {
+            candidate before = list[k - 1];
+            list[k - 1] = list[k];
+            list[k] = before;
+        }
+}
+
+static void put_candidates(text *t, const tn__cuda_device *device)
+{
+    candidate list[NAMED] = {{NULL, 0}};
+    int count = find(device, list), named = count < NAMED ? count : NAMED;
+    if (count == 0) {
+        put(t, "no work of Tanso's was under way");
+        return;
+    }
+    sort(list, named);
+    put(t, "%s ", device->blocking ? "what failed is" : "the work under way was");
+    if (count > named)
+        put(t, "%d pieces, among them ", count);
+    for (int i = 0; i < named; i++) {
+        put(t, "%s", i ? "; " : "");
+        put_work(t, device, list[i].work, ROOM / (size_t)named);
+    }
+    put(t, "%s", count > 1 ? " (started last)" : "");
+    if (!device->blocking)
+        put(t, ", TANSO_CUDA_BLOCKING=1 tells which of it failed");
+}
+
+static void describe(tn__cuda_device *device, CUresult result)
+{
+    const char *name = "an unknown error", *words = "";
+    device->driver->cuGetErrorName(result, &name);
+    device->driver->cuGetErrorString(result, &words);
+    text t = {device->fault, sizeof device->fault};
+    put(&t, "%s is lost after %s (%s); ", device->name, name, words);
+    put_candidates(&t, device);
+}
+
+bool tn__cuda_latch(tn__cuda_device *device, CUresult result)
+{
+    if (!ruinous(result))
+        return false;
+    pthread_mutex_lock(&device->fault_lock);
+    if (!device->faulted)
+        describe(device, result);
+    device->faulted = true;
+    pthread_mutex_unlock(&device->fault_lock);
+    return true;
+}
+
+tn_status tn__cuda_fail_lost(tn__cuda_device *device, const char *what)
+{
+    device->told = true;
+    return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
+}
+
+tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *what)
+{
+    if (result == CUDA_SUCCESS)
+        return TN_OK;
+    if (tn__cuda_latch(device, result))
+        return tn__cuda_fail_lost(device, what);
+    const char *name = "an unknown error", *words = "";
+    device->driver->cuGetErrorName(result, &name);
+    device->driver->cuGetErrorString(result, &words);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return tn__fail(TN_ERR_MEMORY, what, "%s has no memory left: %s", device->name, words);
+    return tn__fail(TN_ERR_DEVICE, what, "%s: %s, %s", device->name, name, words);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program's kernels one by one: those that no cache has are compiled in batches, side by side, and kept under their
+ * own names, so that another program, or another layer's kernel that is the same, finds them.
+ */
+#include <string.h>
+#include <tanso/device.h>
+#include <time.h>
+
+#include "backends/cuda/runtime/module.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/signals.h"
+
+enum { LEAST = 4 << 10, MOST = 24 << 10 }; /* bytes of a batch; the text in front of all takes as long as 1 kB */
+
+typedef struct made {
+    char *code;
+    size_t length, bytes;
+    double began;
+    tn__error *error;
+} made;
+
+typedef struct kernels {
+    tn__cuda_device *device;
+    const tn__program *program;
+    tn__cuda_module **module;
+    char (*key)[TN__KEY];
+    bool *missing;
+    tn__kernel_folder folder;
+    tn__kernel_file *file;
+    int file_count;
+    tn__kernel_batches batches;
+    made *made; /* by batch */
+    atomic_int next, kernels_done, batches_done;
+    atomic_bool failed;
+} kernels;
+
+static int kernels_of(const kernels *k, int batch) { return k->batches.first[batch + 1] - k->batches.first[batch]; }
+
+static void make_batch(kernels *k, int batch)
+{
+    made *m = &k->made[batch];
+    char *text =
+        tn__program_text_of(k->program, kernels_of(k, batch), &k->batches.kernel[k->batches.first[batch]]);
+    m->began = tn__seconds();
+    m->bytes = text ? strlen(text) : 0;
+    const tn__cuda_device *device = k->device;
+    tn_status status = text ? tn__cuda_compile(device->libraries, device->architecture, text, &m->code, &m->length)
+                            : tn__fail_memory("kernels", 0);
+    tn__free(text);
+    if (status == TN_OK)
+        return;
+    m->code = NULL;
+    m->error = tn__error_retain(tn__error_last());
+    atomic_store(&k->failed, true);
+}
+
+/* A thread that compiles one batch after another; after a failure no more. */
+static void *make_batches(void *context)
+{
+    kernels *k = context;
+    for (int b; !atomic_load(&k->failed) && (b = atomic_fetch_add(&k->next, 1)) < k->batches.count;) {
+        make_batch(k, b);
+        atomic_fetch_add(&k->kernels_done, kernels_of(k, b));
+        atomic_fetch_add(&k->batches_done, 1);
+    }
+    tn_clear_error(); /* it is in `made` */
+    return NULL;
+}
+
+/* Tells how far the threads are, until they have all batches. */
+static void wait_for_batches(kernels *k, int missing)
+{
+    tn__kernel_progress progress = {.began = tn__seconds(), .all = missing};
+    while (!atomic_load(&k->failed) && atomic_load(&k->batches_done) < k->batches.count) {
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        progress.done = atomic_load(&k->kernels_done);
+        tn__kernel_progress_tell(&progress, k->device->product);
+    }
+    tn__kernel_progress_end(&progress);
+}
+
+/* Other threads compile, so that this one's errors are its own; it does so itself where there can be none. */
+static void compile_batches(kernels *k, int missing)
+{
+    enum { THREADS = 64 };
+    pthread_t thread[THREADS];
+    sigset_t before;
+    int threads = 0, wanted = tn_threads() < k->batches.count ? tn_threads() : k->batches.count;
+    tn__signals_hold(&before);
+    while (threads < wanted && threads < THREADS && pthread_create(&thread[threads], NULL, make_batches, k) == 0)
+        threads++;
+    tn__signals_let(&before);
+    if (threads)
+        wait_for_batches(k, missing);
+    for (int i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
+    for (int b = 0; b < k->batches.count && !threads && !atomic_load(&k->failed); b++)
+        make_batch(k, b);
+}
+
+static tn_status take_batch(kernels *k, int batch)
+{
+    made *m = &k->made[batch];
+    const int *kernel = &k->batches.kernel[k->batches.first[batch]];
+    int count = kernels_of(k, batch);
+    tn__cuda_image *loaded;
+    if (m->error)
+        return tn__error_raise(m->error);
+    if (!m->code)
+        return TN_OK;
+    tn__cuda_compiled(&k->folder, m->bytes, m->began, count);
+    tn__cuda_keep(&k->folder, count, k->key, kernel, m->code, m->length);
+    tn_status status = tn__cuda_image_load(k->device, m->code, &loaded);
+    if (status != TN_OK)
+        return status;
+    for (int i = 0; i < count && status == TN_OK; i++)
+        status = tn__cuda_module_add(k->device, k->key[kernel[i]], loaded, &k->module[kernel[i]]);
+    tn__cuda_image_release(k->device, loaded);
+    return status;
+}
+
+static tn_status make_missing(kernels *k, int missing)
+{
+    tn_status status = tn__kernel_batches_make(k->program, k->missing, tn_threads(), LEAST, MOST, &k->batches);
+    if (status != TN_OK)
+        return status;
+    k->made = tn__calloc((size_t)k->batches.count + 1, sizeof *k->made);
+    if (!k->made)
+        return tn__fail_memory("kernels", sizeof *k->made * (size_t)k->batches.count);
+    tn__cuda_tell_of_pause(k->device, &k->folder);
+    compile_batches(k, missing);
+    for (int b = 0; b < k->batches.count; b++) {
+        if (status == TN_OK)
+            status = take_batch(k, b);
+        tn__free(k->made[b].code);
+        if (k->made[b].error)
+            tn__error_release(k->made[b].error);
+    }
+    return status;
+}
+
+static bool has_kernel(const kernels *k, tn__cuda_image *loaded, int kernel)
+{
+    CUfunction function;
+    return k->device->driver->cuModuleGetFunction(&function, loaded->handle, k->program->text.kernel[kernel].name) ==
+           CUDA_SUCCESS;
+}
+
+/* From the folder; a file that is several kernels' is loaded once. */
+static tn_status find_in_folder(kernels *k, int kernel)
+{
+    char name[TN__CUDA_FILE];
+    tn__cuda_file_name(name, k->key[kernel]);
+    tn__kernel_file *file =
+        k->folder.temporary ? NULL : tn__kernel_file_of(&k->folder, name, k->file, &k->file_count);
+    if (!file)
+        return TN_OK;
+    if (!file->good) {
+        file->loaded = tn__cuda_image_find(k->device, &k->folder, name);
+        file->good = true; /* as far as it will be */
+    }
+    if (!file->loaded) { /* by any of its names: else a new file would find this one taken */
+        tn__kernel_remove(&k->folder, name);
+        return TN_OK;
+    }
+    if (!has_kernel(k, file->loaded, kernel)) {
+        tn__kernel_remove(&k->folder, name);
+        return TN_OK;
+    }
+    atomic_fetch_add(&tn__kernels_found, 1);
+    return tn__cuda_module_add(k->device, k->key[kernel], file->loaded, &k->module[kernel]);
+}
+
+/* With the lock of loading. */
+static tn_status find_or_make(kernels *k)
+{
+    tn_status status = TN_OK;
+    int missing = 0;
+    tn__cuda_find_folder(&k->folder);
+    for (int i = 0; i < k->program->text.kernel_count && status == TN_OK; i++) {
+        if (!k->module[i])
+            k->module[i] = tn__cuda_module_take(k->device, k->key[i]);
+        if (!k->module[i])
+            status = find_in_folder(k, i);
+        k->missing[i] = !k->module[i];
+        missing += k->missing[i];
+    }
+    if (status == TN_OK && missing)
+        status = make_missing(k, missing);
+    for (int i = 0; i < k->file_count; i++)
+        if (k->file[i].loaded)
+            tn__cuda_image_release(k->device, k->file[i].loaded);
+    tn__kernel_batches_free(&k->batches);
+    tn__free(k->made);
+    tn__kernel_folder_close(&k->folder);
+    return status;
+}
+
+tn_status tn__cuda_modules_load(tn__cuda_device *device, const tn__program *program, tn__cuda_module **module)
+{
+    size_t count = (size_t)program->text.kernel_count + 1;
+    kernels k = {.device = device, .program = program, .module = module, .key = tn__alloc(count * sizeof *k.key),
+                 .missing = tn__calloc(count, sizeof *k.missing), .file = tn__calloc(count, sizeof *k.file)};
+    tn__text identity = {0};
+    bool all = true;
+    tn__cuda_add_identity(device, &identity);
+    tn_status status = k.key && k.missing && k.file && !identity.failed
+                           ? tn__kernel_keys(program, identity.data, k.key)
+                           : tn__fail_memory("kernels", count * sizeof *k.key);
+    for (int i = 0; i < program->text.kernel_count && status == TN_OK; i++) {
+        module[i] = tn__cuda_module_take(device, k.key[i]);
+        all = all && module[i];
+        atomic_fetch_add(&tn__kernels_found, module[i] != NULL);
+    }
+    if (status == TN_OK && !all) {
+        pthread_mutex_lock(&tn__cuda_loading);
+        status = find_or_make(&k);
+        pthread_mutex_unlock(&tn__cuda_loading);
+    }
+    tn__free(identity.data);
+    tn__free(k.key);
+    tn__free(k.missing);
+    tn__free(k.file);
+    return status;
+}

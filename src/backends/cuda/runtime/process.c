@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of open devices when the process does something about itself. A child by fork of a process that has
+ * started CUDA has no use of it: there, every call fails and says why. When the process ends, a device that is lost
+ * though no call has failed with that is told of on stderr: work that nobody has waited for fails in silence otherwise.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "backends/cuda/runtime/cuda.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "device/registry.h"
+
+#define PATIENCE 2.0 /* seconds that the end waits for work in all, which may be endless */
+
+static tn__cuda_device *_Atomic opened[TN__MAX_DEVICES];
+static _Atomic int open_count;
+static bool is_child;
+
+bool tn__cuda_is_child(void) { return is_child; }
+
+static void lose_all(void)
+{
+    is_child = true;
+    for (int i = 0; i < TN__MAX_DEVICES; i++) {
+        tn__cuda_device *device = opened[i];
+        if (device == NULL)
+            continue;
+        device->told = true; /* at the child's end there is nothing to tell */
+        if (device->faulted)
+            continue;
+        snprintf(device->fault, sizeof device->fault, "%s is the parent's: " TN__CUDA_NO_CHILD, device->name);
+        device->faulted = true;
+    }
+}
+
+/* Until a stream has nothing to do, without a lock: another thread may hold it for ever by now. */
+static CUresult ask(tn__cuda_device *device, CUstream stream, double end)
+{
+    const struct timespec moment = {.tv_nsec = 100000};
+    CUresult result = device->driver->cuStreamQuery(stream);
+    if (result == CUDA_ERROR_NOT_READY && tn__cuda_may_wait(device, "the process ends") == TN_OK)
+        while (result == CUDA_ERROR_NOT_READY && tn__seconds() < end) {
+            nanosleep(&moment, NULL);
+            result = device->driver->cuStreamQuery(stream);
+        }
+    return result;
+}
+
+static void look(tn__cuda_device *device, double end)
+{
+    bool told = device->told;
+    if (!device->faulted && device->driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS) {
+        (void)tn__cuda_flush(device); /* which tells nobody who could still ask */
+        for (uint32_t lanes = device->owner->lanes | 1; lanes && !device->faulted; lanes &= lanes - 1)
+            (void)tn__cuda_latch(device, ask(device, device->lane[__builtin_ctz(lanes)].stream, end));
+    }
+    if (device->faulted && !told)
+        tn__log(TN__LOG_ERROR, "cuda", "%s; no call has waited for it: tn_synchronize would have failed",
+                device->fault);
+}
+
+/* Before the driver's own function of this kind, as that was made known when the driver began. */
+static void look_at_all(void)
+{
+    double end = tn__seconds() + PATIENCE;
+    for (int i = 0; i < TN__MAX_DEVICES; i++)
+        if (opened[i])
+            look(opened[i], end);
+}
+
+/* Without memory for these, the driver's own words must do, or none. */
+static void watch(void)
+{
+    (void)!pthread_atfork(NULL, NULL, lose_all);
+    (void)!atexit(look_at_all);
+}
+
+void tn__cuda_watch(tn__cuda_device *device, int index)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch);
+    if (index < 0 || index >= TN__MAX_DEVICES)
+        return;
+    opened[index] = device;
+    open_count++;
+}
+
+/* What this thread has met of another device is for who asks that next. */
+static void leave_failure(tn__cuda_device *other, bool told)
+{
+    tn__error *none = NULL, *error = tn__error_retain(tn__error_last());
+    other->told = told;
+    if (other->faulted || !__atomic_compare_exchange_n(&other->failure, &none, error, false, __ATOMIC_ACQ_REL,
+                                                       __ATOMIC_RELAXED))
+        tn__error_release(error);
+    tn_clear_error();
+}
+
+void tn__cuda_flush_others(const tn__cuda_device *device)
+{
+    bool entered = false;
+    if (open_count < 2 || tn__latched())
+        return;
+    for (int i = 0; i < TN__MAX_DEVICES; i++) {
+        tn__cuda_device *other = opened[i];
+        if (other == NULL || other == device || other->held.count == 0 || other->faulted)
+            continue;
+        bool told = other->told;
+        entered = true;
+        if (tn__cuda_enter(other, "run") != TN_OK)
+            leave_failure(other, told);
+    }
+    if (entered)
+        (void)device->driver->cuCtxSetCurrent(device->context);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between the parts of the emitter: emit_nest.c (statements from expressions), emit_c*.c and emit_cuda*.c (the loops of
+ * a target), emit_text.c (functions, names, the whole text), emit_step.c (a kernel's operands, parameters and launch).
+ */
+#ifndef TN_COMPILE_EMIT_H
+#define TN_COMPILE_EMIT_H
+
+#include "compile/loops/nest.h"
+
+#define TN__STRETCH 16384 /* elements of the last loop that an elementwise item covers, in C */
+#define TN__MAX_EXTRAS (2 * TN__MAX_LOOPS + 8)
+
+typedef struct tn__printer {
+    tn__emitter *emitter;
+    tn__nest *nest;
+    tn__text *text;
+    int scalar_param;  /* where in n[] the slots of the nest's scalars are, in the order of `slot` */
+    const int *slot;
+    int slot_count;
+    int vector_loop;   /* the loop that runs through neighbours, -1: none */
+    const char *index; /* cast of what positions are made of, "": none is needed */
+    const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
+    const char *chunk; /* subscript of the chunk in hand */
+    char column[24];   /* room for a `lane` */
+    char strip[24];    /* which element of a strip is in hand (emit_c_strip.c) */
+    bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
+    bool flat;         /* what is staged is read and written by `lane` alone */
+    bool literal;      /* strides are written as numbers */
+    bool checks_ahead; /* indices that do not vary with the inner loops are looked at in front of them */
+    bool fresh;        /* loads come before the kernel has waited for those in front: tn_fresh */
+    bool in_tile;      /* elements are at `row` and `column` of a product's tile */
+    bool whole;        /* the care of divisions is the pass's, not each chunk's */
+    int scope, scopes, depth, pass;
+    uint32_t walk;     /* of tn__emit_hoist: how many there were */
+    char name[2][96];  /* of tn__function and tn__identity */
+} tn__printer;
+
+/* A nest's function as a kernel calls it. */
+typedef struct tn__nest_call {
+    int piece;         /* its function */
+    char name[24];
+    int param;         /* where its stretch of n[] begins */
+    int part;          /* of the kernel */
+    bool waits;        /* takes over by itself, when it has done what can be done before */
+    bool behind;       /* called by the nest in front of it */
+} tn__nest_call;
+
+/* The share that a part has of its kernel's launch. */
+typedef struct tn__part_launch {
+    int64_t blocks;
+    int threads, shared, most_threads, resident, registers, spread, cluster; /* as of a step */
+    bool all_threads;  /* of a block may be more than that */
+    int param;         /* where the number of blocks is in n[]; parts of a kernel with others only */
+} tn__part_launch;
+
+/* What differs between the languages and machines that kernels are written for. */
+typedef struct tn__emit_target {
+    const char *nest_head;  /* printf format of a nest function's head, with its name */
+    const char *bytes_head; /* the same of one that writes bytes; NULL: the same head */
+    const char *back_head;  /* the same of one that another nest calls (TN__CORE_BACK) */
+    const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
+    uint32_t functions;     /* parts of the dialect that stand in the place of functions of real numbers */
+    const char *const *brief; /* by operation: a function that is exact enough where all is rounded to 16 bits; NULL: no
+                                 such functions, or no such one */
+    const char *rounding;   /* behind these: tn_round_f16, tn_round_bf16 */
+    const char *random_helpers; /* behind those where random numbers are made */
+    bool own_scalars;       /* s[] of a kernel holds the scalars of its step, by the step's list, not all of the
+                               program's */
+    /* True if a nest, which has no passes that wait for one another, is better done in two steps; NULL: never. */
+    bool (*splits)(const tn__emitter *emitter, tn__nest *nest);
+    void (*loops)(tn__printer *p);
+    int64_t (*items)(const tn__emitter *emitter, const tn__nest *nest);
+    /* What stands in n[] behind the extents; its length, at most TN__MAX_EXTRAS. */
+    int (*extras)(const tn__emitter *emitter, const tn__nest *nest, int64_t *extra);
+    void (*entry)(tn__text *text, const tn__step *step, const char *name, int count, const tn__nest_call *call,
+                  const tn__part_launch *launch);
+    /* The geometry of a part, alone or beside others; NULL: the backend shares out the items. */
+    void (*launch)(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *launch);
+} tn__emit_target;
+extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
+
+/* ---- pieces of the text (emit_pieces.c) ---- */
+
+/* Adds a piece, whose text it takes over, NULL if there was no memory for it; what is being printed uses it then. Its
+ * number, or -1 without memory. */
+int tn__piece_add(tn__emitter *emitter, char *text, const tn__piece *like);
+/* Notes that what is being printed uses a piece, with all that this uses and needs. */
+void tn__piece_use(tn__emitter *emitter, int number);
+/* The piece of that name, -1: there is none. */
+int tn__piece_find(const tn__emitter *emitter, const char *name);
+/* A name for a function or kernel with this text. */
+void tn__piece_name(char name[24], const char *kind, const char *text);
+
+/* In CUDA, a nest around a product (emit_cuda_product.c). */
+void tn__emit_cuda_product(tn__printer *p);
+void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch);
+
+/* Functions of operations in the kernel's text: declared on first use. */
+const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype);
+const char *tn__identity(tn__printer *p, tn__op op, tn_dtype dtype);
+void tn__print_function(tn__printer *p, tn__op op, tn_dtype dtype);
+void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype);
+void tn__print_cast(tn__printer *p, const tn__expr *e, tn_dtype from, int arg);
+void tn__print_generated(tn__printer *p, const tn__expr *e);
+void tn__print_position(tn__printer *p, const tn__access *a);
+/* Where in n[] an access's stride along a loop is, which is not 0; for loop_count, where what follows its strides
+ * is. */
+int tn__stride_param(const tn__access *a, int loop);
+/* The element in hand of an access that is not gathered. */
+void tn__print_element(tn__printer *p, int access);
+/* Where in n[] the slot of a scalar is. */
+int tn__scalar_param(const tn__printer *p, int slot);
+/* A user's function (emit_user.c): its name, declared on first use; a call of it; a raw argument as a variable. */
+const char *tn__user_function(tn__printer *p, const struct tn__user *user);
+void tn__print_user(tn__printer *p, const tn__expr *e);
+void tn__print_raw(tn__printer *p, const tn__expr *e, int index);
+/* The body of p->nest's function. */
+void tn__print_nest(tn__printer *p);
+
+/* ---- statements (emit_nest.c) ---- */
+
+#define TN__EXTENT(l) (1 + (l)) /* where the extent of a loop is in n[]: behind the number of items */
+
+enum { TN__SCOPE_NONE, TN__SCOPE_ITEM, TN__SCOPE_FIRST }; /* where an expression has its variable */
+
+/* For each plain reduction of a level: a statement. */
+#define TN__EACH_PLAIN(p, r, lvl) \
+    for (int r = 0; r < (p)->nest->reduction_count; r++) \
+        if ((p)->nest->reduction[r].level == (lvl) && !(tn__ops[(p)->nest->reduction[r].op].props & TN_ARG))
+/* And each one that gives a position. */
+#define TN__EACH_POSITION(p, r, lvl) \
+    for (int r = 0; r < (p)->nest->reduction_count; r++) \
+        if ((p)->nest->reduction[r].level == (lvl) && tn__ops[(p)->nest->reduction[r].op].props & TN_ARG)
+
+void tn__emit_indent(tn__printer *p);
+/* A line at the current depth; one that ends in { deepens it, one that begins with } ends that. */
+void tn__line(tn__printer *p, const char *format, ...) TN_PRINTF(2, 3);
+int tn__emit_scope(tn__printer *p);
+/* Gives expression e, and what it needs, a variable in the current scope. */
+void tn__emit_need(tn__printer *p, int index);
+/* Gives the parts of e that do not vary with the inner loops their variables at the item's level. */
+void tn__emit_hoist(tn__printer *p, int index, uint32_t inner);
+/* A division or square root in float32. */
+bool tn__is_divided(const tn__expr *e);
+/* The stores of row values, or of a pass's elements. All values come first: a result may lie in the memory of an input
+ * that another value is loaded from at the same place. */
+void tn__emit_stores(tn__printer *p, bool rows, int level);
+/* Variables of the given loops from a number that counts through them, last fastest. */
+void tn__emit_decode(tn__printer *p, uint32_t loops, const char *from);
+/* A pass's work on one element: stores of its level, and the reductions' elements left in variables. */
+void tn__emit_element(tn__printer *p, int level);
+void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner);
+/* Names for a reduction: what it starts from, its combining function, its accumulator's type, that of its result, and
+ * the rounding or other function that makes the one of the other ("": none). */
+const char *tn__emit_identity(tn__printer *p, int r);
+const char *tn__emit_function(tn__printer *p, int r);
+const char *tn__emit_type(const tn__printer *p, int r);
+const char *tn__emit_variable_type(tn_dtype dtype);
+const char *tn__emit_result_type(const tn__printer *p, int r);
+const char *tn__emit_rounding(const tn__printer *p, int r);
+/* const tn_i64 R: the number of reduced elements. */
+void tn__emit_extent(tn__printer *p);
+
+/* ---- facts of nests (nest_facts.c) ---- */
+
+uint32_t tn__nest_loops(const tn__nest *n);
+bool tn__nest_has_stores(const tn__nest *n, int level);
+int tn__nest_reductions(const tn__nest *n, int level, bool arg);
+int tn__nest_reduced_expr(const tn__nest *n, int r);
+/* Passes over the reduced loops: for reductions that need others first, and for elements that need reductions. */
+int tn__nest_passes(const tn__nest *n);
+
+#endif

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/* Products as nests: which are ours, what joins them, and the choice of a tile. */
+#include "compile/emit/gpu/gemm/product.h"
+#include "device/products.h"
+
+#define MOST_WORK ((int64_t)1 << 27) /* multiplications; a library is as fast or faster beyond */
+#define MOST_WORK_BESIDE_TENSOR_CORES ((int64_t)1 << 23)
+#define SHORT_ROW 32    /* columns of a result whose rows one block reduces */
+#define SHORT_COLUMN 128 /* rows of a result whose columns one block reduces, if their sums over k are short, too */
+#define SHORT_DEPTH 64
+#define MOST_THIN 16    /* columns of a thin product */
+#define MOST_SHORT 16   /* the extent of k of a short one */
+#define RESERVED (8 << 10) /* bytes of shared memory that a kernel's other parts may take */
+#define LONG_WORK (1 << 17) /* multiplications of a block, about a microsecond's */
+#define CYCLES_OF_TALL 24000 /* from which on a product that is cut along k is done sooner by two kernels of its own,
+                                and what might have joined it by a third */
+#define BESIDE_WHOLE 40     /* percent of a multiprocessor's shared memory are left to what runs beside a product with a
+                               factor in it */
+
+void tn__product_unfold(tn__draft *draft, const tn__device *device)
+{
+    const tn__graph *graph = draft->graph;
+    for (int v = 0; v < graph->count; v++) {
+        if (draft->fold[v] != TN__FOLD_UPDATE)
+            continue;
+        int product = tn__folded_product(draft, v);
+        if (tn__product_own(draft, product, device))
+            draft->fold[v] = draft->fold[product] = draft->fold[graph->value[v].in[1]] = TN__FOLD_NONE;
+    }
+}
+
+/* ---- what joins ---- */
+
+static bool finds_positions(const tn__nest *nest)
+{
+    for (int r = 0; r < nest->reduction_count; r++)
+        if (tn__ops[nest->reduction[r].op].props & TN_ARG)
+            return true;
+    return false;
+}
+
+bool tn__product_joins(const tn__nest *a, const tn__nest *b)
+{
+    if (a->product.there && b->product.there)
+        return false;
+    if (tn__nest_deviates(a) || tn__nest_deviates(b)) /* a product's block adds up elements */
+        return false;
+    const tn__nest *product = a->product.there ? a : b, *other = a->product.there ? b : a;
+    if (!tn__nest_same_loops(product, other)) /* then at most values of its rows or columns */
+        return product->reduced && !other->reduced && other->loop_count < product->loop_count;
+    uint32_t reduced = product->reduced | other->reduced;
+    const tn__nest_product *p = &product->product;
+    if (!reduced)
+        return true;
+    if (p->column_loop >= 0 && reduced == 1u << p->column_loop)
+        return product->extent[p->column_loop] <= SHORT_ROW;
+    return p->row_loop >= 0 && reduced == 1u << p->row_loop && product->extent[p->row_loop] <= SHORT_COLUMN &&
+           product->access[p->access[0]].gather_extent <= SHORT_DEPTH && !finds_positions(other);
+}
+
+/* ---- one behind another, in its blocks ---- */
+
+/* What `next` reads of what `first` stores lies in the row that it is at. */
+static bool reads_own_rows(const tn__nest *next, const tn__nest *first)
+{
+    int row = next->product.row_loop;
+    for (int i = 0; i < next->access_count; i++)
+        for (int s = 0; s < first->store_count; s++) {
+            const tn__access *a = &next->access[i], *to = &first->access[first->store[s].access];
+            int64_t step = to->stride[first->product.row_loop], low = a->offset - to->offset, high = low;
+            if (a->kind != TN__ACCESS_LOAD || a->value != to->value)
+                continue;
+            if (a->gathered || a->raw || a->lines || a->stride[row] != step)
+                return false;
+            for (int l = 0; l <= next->loop_count; l++) { /* the last is k */
+                int64_t span = l < next->loop_count ? (next->extent[l] - 1) * a->stride[l]
+                               : a->factor          ? (a->gather_extent - 1) * a->gather_stride
+                                                    : 0;
+                if (l != row)
+                    *(span < 0 ? &low : &high) += span;
+            }
+            if (low < 0 || high >= step)
+                return false;
+        }
+    return true;
+}
+
+/* Is the first factor of `next` what `first` stores, element by element? */
+static bool multiplies(const tn__nest *next, const tn__nest *first)
+{
+    const tn__nest_product *p = &first->product, *q = &next->product;
+    const tn__access *a = &next->access[q->access[0]];
+    for (int s = 0; s < first->store_count; s++) {
+        const tn__access *to = &first->access[first->store[s].access];
+        if (to->value == a->value)
+            return !first->store[s].row && a->offset == to->offset &&
+                   a->stride[q->row_loop] == to->stride[p->row_loop] && a->gather_stride == to->stride[p->column_loop];
+    }
+    return false;
+}
+
+static bool is_matrix(const tn__nest *nest)
+{
+    const tn__nest_product *p = &nest->product;
+    return p->there && nest->loop_count == 2 && p->row_loop >= 0 && p->column_loop >= 0 &&
+           !nest->access[p->access[0]].lines;
+}
+
+bool tn__product_thin_once(const tn__nest *nest)
+{
+    const tn__nest_product *p = &nest->product;
+    return tn__product_extents_of(nest).depth <= (int64_t)p->tile.threads * 16 / (int)tn_dtype_size(p->dtype);
+}
+
+bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__device *device)
+{
+    const tn__nest_product *p = &first->product, *q = &next->product;
+    if (!is_matrix(first) || !is_matrix(next) || next->reduced || p->dtype != q->dtype)
+        return false;
+    const tn__access *held = &first->access[p->access[1]], *b = &next->access[q->access[1]];
+    tn__product_extents e = tn__product_extents_of(first), f = tn__product_extents_of(next);
+    if (e.rows != f.rows || e.columns != f.depth || e.depth != f.columns || held->value != b->value ||
+        held->offset != b->offset || held->stride[p->column_loop] != b->gather_stride ||
+        held->gather_stride != b->stride[q->column_loop] || !multiplies(next, first) || !reads_own_rows(next, first))
+        return false;
+    tn__nest settled = *first;
+    tn__product_settle(&settled, device);
+    return settled.product.tile.core == TN__CORE_THIN && tn__product_thin_once(&settled);
+}
+
+/* Is an access of `next` to the elements of the first factor of `first`, each where that has it? */
+static bool reads_factor(const tn__nest *next, const tn__access *a, const tn__nest *first)
+{
+    const tn__nest_product *p = &first->product, *q = &next->product;
+    const tn__access *factor = &first->access[p->access[0]];
+    return a->kind == TN__ACCESS_LOAD && a->value == factor->value && !a->factor && !a->gathered && !a->raw &&
+           !a->counted && a->offset == factor->offset && a->stride[q->row_loop] == factor->stride[p->row_loop] &&
+           a->stride[q->column_loop] == factor->gather_stride;
+}
+
+void tn__product_put_behind(tn__nest *first, tn__nest *next)
+{
+    tn__product_tile tile = first->product.tile;
+    tile.core = TN__CORE_BACK;
+    tile.step = tile.columns;
+    tile.columns = tile.threads * 16 / (int)tn_dtype_size(first->product.dtype);
+    next->product.tile = tile;
+    for (int i = 0; i < next->access_count; i++)
+        next->access[i].held = reads_factor(next, &next->access[i], first);
+    first->product.goes_on = true;
+    first->product.next_value = next->access[next->product.access[0]].value;
+}
+
+/* ---- tiles ---- */
+
+tn__product_extents tn__product_extents_of(const tn__nest *nest)
+{
+    const tn__nest_product *p = &nest->product;
+    tn__product_extents e = {1, 1, 1, nest->access[p->access[0]].gather_extent};
+    for (int l = 0; l < nest->loop_count; l++)
+        *(l == p->row_loop ? &e.rows : l == p->column_loop ? &e.columns : &e.batch) *= nest->extent[l];
+    return e;
+}
+
+bool tn__product_along_k(const tn__nest *nest, int factor)
+{
+    const tn__nest_product *p = &nest->product;
+    const tn__access *a = &nest->access[p->access[factor]];
+    int loop = factor ? p->column_loop : p->row_loop;
+    int64_t line = loop < 0 ? INT64_MAX : a->stride[loop], k = a->gather_stride;
+    return (k < 0 ? -k : k) < (line < 0 ? -line : line);
+}
+
+/* Tiles for any result: rows, columns, rows and columns of a thread, lanes down, slices, step, stages. */
+static const tn__product_tile plain_tiles[] = {
+    {2, 16, 1, 1, 2, 8, 32, 4, 0, 0},   {4, 8, 1, 1, 4, 8, 32, 4, 0, 0},    {4, 32, 1, 4, 4, 8, 16, 4, 0, 0},
+    {8, 16, 1, 4, 8, 4, 16, 2, 0, 0},   {16, 16, 2, 4, 8, 4, 28, 2, 0, 0},  {16, 32, 4, 4, 4, 8, 8, 4, 0, 0},
+    {32, 32, 4, 4, 8, 2, 8, 2, 0, 0},   {28, 32, 7, 4, 4, 8, 16, 3, 0, 0},  {28, 32, 7, 4, 4, 8, 20, 2, 0, 0},
+    {32, 32, 8, 4, 4, 8, 16, 3, 0, 0},  {32, 32, 4, 8, 8, 8, 8, 3, 0, 0},   {32, 64, 8, 8, 4, 8, 8, 3, 0, 0},
+    {64, 64, 8, 4, 4, 1, 20, 3, 0, 0},  {64, 64, 8, 4, 4, 2, 16, 3, 0, 0},  {128, 64, 8, 4, 4, 1, 20, 5, 0, 0},
+    {128, 64, 8, 8, 4, 2, 16, 3, 0, 0}, {112, 64, 7, 4, 4, 1, 20, 5, 0, 0},
+};
+/* For sums over whole columns: few of them at a time. */
+static const tn__product_tile tall_tiles[] = {
+    {32, 16, 2, 2, 4, 2, 8, 2, 0, 0},
+    {64, 8, 2, 2, 8, 2, 8, 2, 0, 0},
+    {128, 8, 2, 2, 8, 1, 16, 2, 0, 0},
+};
+/* For any result of float32, on tensor cores: rows and columns of a warp, and there are no lanes down. */
+static const tn__product_tile tensor_tiles[] = {
+    {32, 32, 32, 32, 0, 8, 16, 3, 0, 0}, {32, 64, 32, 32, 0, 4, 16, 3, 0, 0},  {64, 32, 32, 32, 0, 4, 16, 3, 0, 0},
+    {64, 64, 32, 32, 0, 2, 16, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 32, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 56, 2, 0, 0},
+};
+/* For results of few columns, beside a larger one: few blocks. */
+static const tn__product_tile beside_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}};
+/* For a long k and few columns, all of which a tile has; for sums over whole columns of a short k. */
+static const tn__product_tile thin_tiles[] = {{1, 32, 1, 1, 1, 8, 32, 4, 0, 0}, {2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
+static const tn__product_tile short_tiles[] = {{128, 8, 2, 2, 8, 1, 16, 2, 0, 0}};
+#define COUNT(list) (int)(sizeof(list) / sizeof *(list))
+
+static const struct {
+    const tn__product_tile *tile;
+    int count;
+    tn__product_core core;
+    bool whole_columns, beside;
+} lists[] = {{plain_tiles, COUNT(plain_tiles), TN__CORE_PLAIN, false, false},
+             {tall_tiles, COUNT(tall_tiles), TN__CORE_PLAIN, true, false},
+             {tensor_tiles, COUNT(tensor_tiles), TN__CORE_TENSOR, false, false},
+             {thin_tiles, COUNT(thin_tiles), TN__CORE_THIN, false, false},
+             {short_tiles, COUNT(short_tiles), TN__CORE_SHORT, true, false},
+             {beside_tiles, COUNT(beside_tiles), TN__CORE_PLAIN, false, true}};
+
+static int list_of(int *i)
+{
+    int list = 0;
+    while (*i >= lists[list].count)
+        *i -= lists[list++].count;
+    return list;
+}
+
+int tn__product_tile_count(void)
+{
+    int count = 0;
+    for (int list = 0; list < COUNT(lists); list++)
+        count += lists[list].count;
+    return count;
+}
+
+tn__product_tile tn__product_tile_of(int i)
+{
+    int list = list_of(&i);
+    tn__product_tile tile = lists[list].tile[i];
+    tile.core = lists[list].core;
+    int together = tile.core == TN__CORE_TENSOR ? 32 : 1; /* a warp's share, not a thread's */
+    tile.threads = tile.rows * tile.columns / (tile.rows_each * tile.columns_each) * tile.slices * together;
+    return tile;
+}
+
+static int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
+
+/*
+ * About how many cycles a product takes in these tiles: a sum of what its busiest multiprocessor does, with weights
+ * fitted to timings of 12 shapes on an H200 (see bench/README.md): multiply-adds, which run at 55% of the chip's peak,
+ * or pieces on tensor cores, 6.1 cycles each, three times; reads from shared memory; bytes that all blocks fetch at
+ * what the second-level cache gives, 21 a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come
+ * while the ones ahead of it are used; 200 for the barrier of a stage; what every warp of every block costs before and
+ * after; what every kernel costs, less where the factors stay in registers.
+ */
+static double cycles(const tn__product_tile *t, const tn__product_extents *e, int multiprocessors, int size)
+{
+    double blocks = (double)(e->batch * parts(e->rows, t->rows) * parts(e->columns, t->columns));
+    double each = (double)parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
+    double rounds = (double)parts(e->depth, t->step * t->slices), depth = rounds * t->step * t->slices;
+    double columns = t->core == TN__CORE_THIN ? (double)e->columns : t->columns; /* it takes no others */
+    double terms = each * t->rows * columns * depth, fma = terms / 128 * wide,
+           pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
+    double reads = fma * (1.0 / t->rows_each + 1.0 / t->columns_each);
+    double bytes = blocks * (t->rows + columns) * (double)e->depth * size / (21.0 * multiprocessors);
+    double busy = t->core == TN__CORE_TENSOR ? 1.3 * pieces + 0.9 * bytes : 1.8 * fma + 0.85 * reads + 0.3 * bytes;
+    double waits = rounds * 1000 / (t->stages - 1);
+    double base = t->core == TN__CORE_THIN || t->core == TN__CORE_SHORT ? 2400 : 3600;
+    return base + (busy > waits ? busy : waits) + each * (200 * rounds + 190 * t->threads / 32);
+}
+
+/* ---- which are ours ---- */
+
+/* As far as a shape tells: tiles fit, whatever way factors lie, and the fewest cycles that any of them takes. */
+static double least_cycles(const tn__product_extents *e, const tn__device *device, int size)
+{
+    double least = 0;
+    for (int i = 0; i < tn__product_tile_count(); i++) {
+        tn__product_tile tile = tn__product_tile_of(i);
+        double time = cycles(&tile, e, device->capabilities.multiprocessors, size);
+        if ((tile.core == TN__CORE_PLAIN || (tile.core == TN__CORE_THIN && e->columns <= MOST_THIN)) &&
+            (!least || time < least))
+            least = time;
+    }
+    return least;
+}
+
+/* Is the product better done by an operation of the device's own, which joins nothing else? */
+static bool is_special(const tn__value *value, const tn__product_extents *e, const tn__draft *draft,
+                       const tn__device *device)
+{
+    bool fast = value->dtype == TN_FLOAT32 && draft->precision == TN_MATMUL_TF32;
+    if (tn__product_is_tiny(e->batch, e->rows, e->depth, e->columns))
+        return true;
+    return tn__product_is_tall(e->batch, e->rows, e->depth, e->columns, fast) &&
+           least_cycles(e, device, (int)tn_dtype_size(value->dtype)) > CYCLES_OF_TALL;
+}
+
+static tn__product_extents extents_of(const tn__graph *graph, int v)
+{
+    const tn__shape *out = graph->value[v].shape, *a = graph->value[graph->value[v].in[0]].shape;
+    tn__product_extents e = {1, out->dim[out->ndim - 2], out->dim[out->ndim - 1], a->dim[a->ndim - 1]};
+    for (int d = 0; d < out->ndim - 2; d++)
+        e.batch *= out->dim[d];
+    return e;
+}
+
+bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
+{
+    const tn__value *value = &draft->graph->value[v];
+    bool tensor_cores = value->dtype == TN_FLOAT32 && draft->precision == TN_MATMUL_TF32;
+    if (!device->capabilities.product_kernels || (value->dtype != TN_FLOAT32 && value->dtype != TN_FLOAT64))
+        return false;
+    tn__product_extents e = extents_of(draft->graph, v);
+    return value->shape->size * e.depth <= (tensor_cores ? MOST_WORK_BESIDE_TENSOR_CORES : MOST_WORK) &&
+           !is_special(value, &e, draft, device);
+}
+
+bool tn__product_of_library(const tn__draft *draft, int v, const tn__device *device)
+{
+    const tn__value *value = &draft->graph->value[v];
+    tn__product_extents e = extents_of(draft->graph, v);
+    return !tn__product_own(draft, v, device) &&
+           !tn__product_is_tall(e.batch, e.rows, e.depth, e.columns,
+                                value->dtype == TN_FLOAT32 && draft->precision == TN_MATMUL_TF32) &&
+           !tn__product_is_tiny(e.batch, e.rows, e.depth, e.columns);
+}
+
+/* ---- whether a tile fits ---- */
+
+/* Elements that a factor's part of a stage takes, as tn_side has it. */
+static int part_of_stage(const tn__nest *nest, const tn__product_tile *t, int factor, int depth)
+{
+    int quad = 16 / (int)tn_dtype_size(nest->product.dtype), lines = factor ? t->columns : t->rows;
+    bool along_k = tn__product_along_k(nest, factor);
+    int inner = along_k ? depth : lines, outer = along_k ? lines : depth;
+    int odd = t->core == TN__CORE_TENSOR && !along_k ? 2 * quad : quad;
+    return (inner + (inner / odd % 2 ? 0 : odd)) * outer;
+}
+
+bool tn__product_in_one_piece(const tn__nest *nest)
+{
+    const tn__nest_product *p = &nest->product;
+    const tn__access *b = &nest->access[p->access[1]];
+    return (p->column_loop < 0 || b->stride[p->column_loop] == 1) &&
+           b->gather_stride == tn__product_extents_of(nest).columns;
+}
+
+static int64_t shared(const tn__nest *nest, const tn__product_tile *t)
+{
+    int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices;
+    int64_t a = part_of_stage(nest, t, 0, depth), b = part_of_stage(nest, t, 1, depth);
+    int64_t result = t->slices * t->rows * (t->columns + (t->core == TN__CORE_TENSOR ? 8 : quad));
+    if (t->core == TN__CORE_THIN)
+        return size * (t->slices * t->rows * MOST_THIN +
+                       (tn__product_in_one_piece(nest) ? tn__product_extents_of(nest).columns * t->threads * quad : 0));
+    if (t->core == TN__CORE_SHORT)
+        return 0;
+    if (t->core == TN__CORE_WHOLE)
+        return size * (parts(tn__product_extents_of(nest).depth, depth) * a +
+                       (t->stages * b > result ? t->stages * b : result));
+    bool by_k =
+        t->core == TN__CORE_PLAIN && t->step % 2 == 0 && !tn__product_along_k(nest, 0) && !tn__product_along_k(nest, 1);
+    int64_t stage = a + b + (by_k ? b / depth : 0); /* what the core reads behind a stage */
+    return size * (t->stages * stage > result ? t->stages * stage : result);
+}
+
+bool tn__product_is_long(const tn__nest *nest)
+{
+    return nest->product.tile.rows * nest->product.tile.columns * tn__product_extents_of(nest).depth >= LONG_WORK;
+}
+
+/* Is all that an expression reads never written by any run? */
+static bool is_constant(const tn__nest *n, int e)
+{
+    const tn__expr *x = &n->expr[e];
+    bool constant = x->kind != TN__EXPR_LOAD || n->access[x->access].constant;
+    for (int i = 0; i < x->arity; i++)
+        constant = constant && is_constant(n, x->arg[i]);
+    return constant;
+}
+
+/* Can the first factor lie in shared memory, all of k, before a run's first launch waits for what is before it? Worth
+ * it where that is long work, of warps that are slices of their own (product_whole.cuh), and where there is room for
+ * others beside it. */
+static bool fits_whole(const tn__nest *nest, const tn__device *device)
+{
+    const tn__access *a = &nest->access[nest->product.access[0]];
+    tn__product_tile tile = nest->product.tile;
+    if (tile.core != TN__CORE_PLAIN || tile.columns != 32 || tile.threads != 32 * tile.slices ||
+        !tn__product_is_long(nest) || !a->constant || (a->lines && !is_constant(nest, a->lines_at)) || a->by_k ||
+        !tn__product_along_k(nest, 0) || tn__product_along_k(nest, 1))
+        return false;
+    tile.core = TN__CORE_WHOLE;
+    int64_t memory = (int64_t)device->capabilities.shared_memory;
+    return shared(nest, &tile) <= memory - memory * BESIDE_WHOLE / 100;
+}
+
+/* May tile number i compute the nest? The smallest ones fit any GPU. */
+static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__device *device, int i, bool beside)
+{
+    tn__product_tile tile = tn__product_tile_of(i);
+    int list = list_of(&i);
+    bool whole_columns = nest->product.row_loop >= 0 && nest->reduced == 1u << nest->product.row_loop;
+    size_t limit = device->capabilities.shared_memory ? device->capabilities.shared_memory : 48 << 10;
+    if ((lists[list].beside && !beside) || (size_t)shared(nest, &tile) + RESERVED > limit ||
+        lists[list].whole_columns != whole_columns || (tile.core == TN__CORE_TENSOR && !nest->product.tensor))
+        return false;
+    if (tile.core == TN__CORE_THIN && (!tn__product_along_k(nest, 0) || e->columns < 1 || e->columns > MOST_THIN))
+        return false;
+    if (tile.core == TN__CORE_SHORT && (e->depth < 1 || e->depth > MOST_SHORT))
+        return false;
+    if (tile.core != TN__CORE_PLAIN && nest->access[nest->product.access[0]].by_k)
+        return false;
+    int quad = 16 / (int)tn_dtype_size(nest->product.dtype); /* of a line along k, which is read in them */
+    if (tile.step % quad && (tn__product_along_k(nest, 0) || tn__product_along_k(nest, 1)))
+        return false;
+    return !nest->reduced || (whole_columns ? tile.rows >= e->rows : tile.columns >= e->columns);
+}
+
+static double cycles_of(const tn__nest *nest, const tn__product_tile *tile, const tn__device *device)
+{
+    tn__product_extents e = tn__product_extents_of(nest);
+    return cycles(tile, &e, device->capabilities.threads, (int)tn_dtype_size(nest->product.dtype));
+}
+
+/* Of the tiles that take no more blocks and cycles than these the one that takes the fewest cycles. */
+static void settle(tn__nest *nest, const tn__device *device, bool beside, int64_t blocks, double most)
+{
+    tn__product_extents e = tn__product_extents_of(nest);
+    double least = 0;
+    bool any = false;
+    for (int i = 0; i < tn__product_tile_count(); i++) {
+        tn__product_tile tile = tn__product_tile_of(i);
+        double time = cycles_of(nest, &tile, device);
+        if (!fits(nest, &e, device, i, beside) || (any && time >= least) ||
+            (beside && (time > most || e.batch * parts(e.rows, tile.rows) * parts(e.columns, tile.columns) > blocks)))
+            continue;
+        nest->product.tile = tile;
+        least = time;
+        any = true;
+    }
+    if (!any)
+        return;
+    if (nest->product.tile.core == TN__CORE_THIN)
+        nest->product.tile.columns = (int)e.columns;
+    if (nest->product.tile.core == TN__CORE_SHORT)
+        nest->product.tile.step = (int)e.depth;
+    if (!beside && fits_whole(nest, device))
+        nest->product.tile.core = TN__CORE_WHOLE;
+}
+
+void tn__product_settle(tn__nest *nest, const tn__device *device) { settle(nest, device, false, 0, 0); }
+
+void tn__product_settle_beside(tn__nest *nest, const tn__nest *main, int64_t blocks, const tn__device *device)
+{
+    settle(nest, device, true, blocks, cycles_of(main, &main->product.tile, device));
+}
+
+int64_t tn__product_tiles_down(const tn__nest *nest)
+{
+    int64_t tiles = parts(tn__product_extents_of(nest).rows, nest->product.tile.rows);
+    return tiles ? tiles : 1; /* what is reduced over no rows at all has a result, too */
+}
+
+int64_t tn__product_tiles_across(const tn__nest *nest)
+{
+    const tn__product_tile *t = &nest->product.tile;
+    int64_t tiles = parts(tn__product_extents_of(nest).columns, t->columns);
+    return tiles ? tiles : 1;
+}
+
+int64_t tn__product_blocks(const tn__nest *nest)
+{
+    return tn__product_extents_of(nest).batch * tn__product_tiles_down(nest) * tn__product_tiles_across(nest);
+}
+
+int tn__product_shared(const tn__nest *nest) { return (int)shared(nest, &nest->product.tile); }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Which values are stored: what results, libraries, reductions and repeated use need. The rest is computed where it is
+ * used. */
+#include "compile/fuse/fuse.h"
+
+#include "array/user.h"
+
+#include <string.h>
+
+#define MAX_INLINED 96  /* operations computed inside another value's loop */
+#define MAX_REPEATED 8  /* operations worth computing again for each of several users */
+#define LARGE (1 << 20) /* elements that a GPU computes again sooner than it writes and reads them */
+
+static bool is_library(int kind)
+{
+    return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE ||
+           kind == TN__KIND_TRANSFER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY;
+}
+
+/* What is read through a window must be in memory. */
+static void store_base(tn__fuser *f, int v)
+{
+    int base = tn__view_base(f->graph, v);
+    f->base.stored[base] = true;
+}
+
+static bool is_unit_reshape(const tn__graph *graph, const tn__value *v)
+{
+    const tn__shape *a = graph->value[v->in[0]].shape, *b = v->shape;
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a->ndim && a->dim[i] == 1)
+            i++;
+        while (k < b->ndim && b->dim[k] == 1)
+            k++;
+        if (i == a->ndim || k == b->ndim)
+            return i == a->ndim && k == b->ndim;
+        if (a->dim[i++] != b->dim[k++])
+            return false;
+    }
+}
+
+static void store_what_is_read(tn__fuser *f)
+{
+    const tn__graph *graph = f->graph;
+    for (int r = 0; r < graph->result_count; r++)
+        store_base(f, graph->result[r]);
+    for (int v = 0; v < graph->count; v++) {
+        const tn__value *value = &graph->value[v];
+        if (!value->uses)
+            continue;
+        int kind = tn__value_kind(value);
+        if (is_library(kind)) {
+            f->base.stored[v] = true;
+            for (int i = 0; i < value->arity; i++)
+                store_base(f, value->in[i]);
+        } else if (kind == TN__KIND_GATHER) {
+            store_base(f, value->in[0]);
+        } else if (kind == TN__KIND_USER) {
+            for (int i = 0; i < value->arity; i++)
+                if (value->attr.user->raw >> i & 1)
+                    store_base(f, value->in[i]);
+        } else if (kind == TN__KIND_REDUCE) {
+            f->base.stored[v] = f->base.stored[v] || !tn__reduces_nothing(graph, v);
+        } else if (value->op == TN__OP_WINDOWS || (value->op == TN__OP_RESHAPE && !is_unit_reshape(graph, value))) {
+            store_base(f, v);
+        }
+    }
+}
+
+/* What it takes to compute a value again. */
+typedef struct cost {
+    int weight;     /* operations */
+    int expensive;  /* of them, exp and its like: functions of one float32 number */
+    bool costly;    /* what is worse */
+    int64_t bytes;  /* that are read */
+} cost;
+
+static int64_t bytes_of(const tn__value *v) { return v->shape->size * (int64_t)tn_dtype_size(v->dtype); }
+
+/* A GPU has an exponential sooner than the bytes of a large array, unless what it is made of is even more of them. */
+static bool is_costly(const tn__fuser *f, const tn__value *v, const cost *c)
+{
+    bool reads_less = v->shape->size >= LARGE && c->bytes <= bytes_of(v) + bytes_of(v) / 8;
+    return c->costly || c->expensive > (tn__on_gpu(f->device) && reads_less);
+}
+
+/* Stores what is needed several times and costly, and cuts expressions that grow too long. */
+static bool store_repeated(tn__fuser *f, bool fusion)
+{
+    const tn__graph *graph = f->graph;
+    cost *cost_of = tn__calloc((size_t)graph->count + 1, sizeof *cost_of);
+    bool done = cost_of;
+    for (int v = 0; v < graph->count && done; v++) {
+        const tn__value *value = &graph->value[v];
+        int kind = tn__value_kind(value);
+        if (!value->uses || tn__value_is_leaf(value) || kind == TN__KIND_CONST)
+            continue;
+        bool computes = kind == TN__KIND_MAP || kind == TN__KIND_USER || kind == TN__KIND_GATHER ||
+                        kind == TN__KIND_REDUCE || (kind == TN__KIND_GENERATE && value->op != TN__OP_IOTA);
+        cost *c = &cost_of[v];
+        for (int i = 0; i < value->arity && !f->base.stored[v]; i++) {
+            const tn__value *in = &graph->value[value->in[i]];
+            const cost *of = &cost_of[value->in[i]];
+            bool stored = f->base.stored[value->in[i]];
+            c->bytes += stored || tn__value_is_leaf(in) ? bytes_of(in) : of->bytes;
+            c->weight += stored ? 0 : of->weight;
+            c->expensive += stored ? 0 : of->expensive;
+            c->costly |= !stored && of->costly;
+        }
+        c->weight += computes;
+        bool expensive = tn__ops[value->op].props & TN_EXPENSIVE;
+        bool brief = value->arity == 1 && tn__dtypes[value->dtype].compute == TN_FLOAT32;
+        c->expensive += expensive && brief;
+        c->costly |= kind == TN__KIND_GATHER || kind == TN__KIND_USER || (kind == TN__KIND_GENERATE && computes) ||
+                     (expensive && !brief);
+        if (!computes)
+            continue;
+        bool again = value->uses > 1 && (is_costly(f, value, c) || c->weight > MAX_REPEATED);
+        if (!fusion || c->weight > MAX_INLINED || again)
+            f->base.stored[v] = true;
+    }
+    tn__free(cost_of);
+    return done;
+}
+
+bool tn__choose_stored(tn__fuser *fuser, bool fusion)
+{
+    store_what_is_read(fuser);
+    return store_repeated(fuser, fusion);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeping what may fail apart from what overwrites, for devices whose runs fail after they have returned. By then
+ * whoever started the run has let go of the old values, so a result that is to take over a leaf's memory must do so
+ * even where indices may be out of range: it must not come from a kernel that reads through such indices, and it comes
+ * after all of these.
+ */
+#include "compile/fuse/fuse.h"
+
+#define SEARCH 64 /* values looked at: as far as the memory plan looks for a leaf */
+
+/* Whether the memory plan may give this result the memory of a leaf that it is computed from. */
+static bool updates(const tn__graph *graph, int result)
+{
+    int queue[SEARCH], count = 0;
+    queue[count++] = result;
+    for (int at = 0; at < count; at++) {
+        const tn__value *v = &graph->value[queue[at]];
+        int kind = tn__value_kind(v);
+        if (v->leaf >= 0 && graph->leaf[v->leaf].donatable)
+            return true;
+        if (kind == TN__KIND_MAP || kind == TN__KIND_UPDATE || kind == TN__KIND_SCATTER)
+            for (int i = 0; i < v->arity && count < SEARCH; i++)
+                queue[count++] = v->in[i];
+    }
+    return false;
+}
+
+bool tn__mark_updates(tn__fuser *f)
+{
+    const tn__graph *graph = f->graph;
+    if (!f->device->capabilities.late_failures)
+        return true;
+    f->updates = tn__calloc((size_t)graph->count + 1, sizeof(bool));
+    if (!f->updates)
+        return false;
+    bool any = false;
+    for (int r = 0; r < graph->result_count; r++) {
+        int v = tn__view_base(graph, graph->result[r]);
+        f->updates[v] = updates(graph, v);
+        any = any || f->updates[v];
+    }
+    /* Stored, what is read through an index is computed by a nest of its own, not by its users'. */
+    for (int v = 0; v < graph->count && any; v++)
+        if (tn__value_kind(&graph->value[v]) == TN__KIND_GATHER && !graph->value[v].attr.known && graph->value[v].uses)
+            f->base.stored[v] = true;
+    return true;
+}
+
+bool tn__may_fail(const tn__nest *nest)
+{
+    for (int i = 0; i < nest->access_count; i++)
+        if (nest->access[i].gathered && !nest->access[i].known)
+            return true;
+    return false;
+}
+
+bool tn__overwrites(const tn__fuser *f, const tn__nest *nest)
+{
+    for (int t = 0; t < nest->target_count && f->updates; t++)
+        if (f->updates[nest->target[t]])
+            return true;
+    return false;
+}
+
+bool tn__apart(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
+{
+    return f->updates && ((tn__may_fail(a) && tn__overwrites(f, b)) || (tn__overwrites(f, a) && tn__may_fail(b)));
+}
+
+bool tn__item_may_fail(const tn__fuser *f, int i)
+{
+    const tn__item *item = &f->item[i];
+    return item->nest ? tn__may_fail(item->nest) : tn__value_kind(&f->graph->value[item->value]) == TN__KIND_SCATTER;
+}
+
+bool tn__item_overwrites(const tn__fuser *f, int i)
+{
+    const tn__item *item = &f->item[i];
+    return item->nest ? tn__overwrites(f, item->nest) : f->updates && f->updates[item->value];
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loop nests: the kernel's intermediate form. A nest runs over the extents of its loops, some of which may be reduced.
+ * Its targets are values of the graph: reductions over exactly the reduced loops, elementwise values over all loops,
+ * and elementwise values over the kept loops ("row" values). Everything between them and memory is inlined as
+ * expressions.
+ */
+#ifndef TN_COMPILE_NEST_H
+#define TN_COMPILE_NEST_H
+
+#include "compile/compile.h"
+#include "compile/ir/numbers.h"
+#include "core/memory.h"
+
+#define TN__MAX_LOOPS TN_MAX_NDIM
+#define TN__MOST_PLACES 128 /* of gathered lines, or along k, that a product's block knows */
+
+/* Where a nest touches memory, or counts positions (INDEX): an affine function of the loop variables. */
+typedef enum tn__access_kind { TN__ACCESS_LOAD, TN__ACCESS_STORE, TN__ACCESS_INDEX } tn__access_kind;
+
+typedef struct tn__access {
+    tn__access_kind kind;
+    int value;                      /* whose memory */
+    tn_dtype dtype;
+    int64_t stride[TN__MAX_LOOPS];  /* by loop, in elements */
+    int64_t offset;
+    int64_t gather_stride;          /* LOAD through an index: elements a position, and their number */
+    int64_t gather_extent;
+    bool gathered;
+    bool known;                     /* gathered: positions need no look */
+    bool factor;                    /* LOAD of a product: gather_extent elements gather_stride apart, along k, for each
+                                       position */
+    int64_t lines;                  /* > 0: a factor whose lines are at gathered positions, of so many that there are */
+    bool by_k;                      /* it is not its lines that are, but what it has at each k: transposed lines */
+    int lines_at;                   /* the expression of those positions, in the variable of the product's rows */
+    int64_t counted;                /* > 0: of such positions, so many of which are read */
+    bool given;                     /* LOAD: of a leaf: no step of the program has written there before */
+    bool constant;                  /* and none may, in any run */
+    bool raw;                       /* LOAD: not an element, but all gather_extent elements, for a user's function */
+    bool pointwise;                 /* reached at the loop position only */
+    int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's
+                                       n[] */
+    bool idle;                      /* the part of the nest that is being emitted leaves it out */
+    int64_t whole; /* > 0: no window but a temporary of so many elements, which pieces leave results in */
+    bool near;                      /* emitter: elements of a tile are reached from its first one by steps of 32 bits */
+    bool own;                       /* emitter: a thread has one element, and its address in a variable */
+    bool staged;                    /* emitter: chunks of it have been loaded into variables of their own */
+    bool wide;                      /* emitter: a strip of it is in the dtype computed in (emit_c_strip.c) */
+    bool held;                      /* its elements are those of the first factor of the product in front, which threads
+                                       have */
+} tn__access;
+
+typedef enum tn__expr_kind {
+    TN__EXPR_LOAD,     /* access; gathered: args[0] is the index */
+    TN__EXPR_INDEX,    /* a generated value: op over access's position */
+    TN__EXPR_SCALAR,
+    TN__EXPR_OP,
+    TN__EXPR_RAW,      /* access as a pointer: a raw argument of a user's function */
+    TN__EXPR_PRODUCT,  /* the element of the nest's product */
+    TN__EXPR_REDUCED,  /* the result of reduction `reduction` */
+    TN__EXPR_SINGLE    /* a reduction of one element */
+} tn__expr_kind;
+
+typedef struct tn__expr {
+    tn__expr_kind kind;
+    tn__op op;
+    tn_dtype dtype;
+    int arity;
+    int arg[TN__GRAPH_INPUTS];
+    const struct tn__user *user; /* OP of a user */
+    int output;
+    int access, scalar, reduction;
+    uint32_t loops;    /* the loops it varies with */
+    int level;         /* passes of the nest that must be done before it is known */
+    int printed;       /* scope in which the emitter has a variable for it, 0: none */
+    uint32_t passes;   /* emitter: the passes that compute it */
+    bool kept;         /* emitter: later ones find it in a variable */
+    bool seen;         /* a traversal that goes through each expression once has been here */
+    uint32_t walk;     /* emitter: the last walk of tn__emit_hoist that came here */
+    bool checked;      /* emitter: a gather whose index has been looked at ahead of the loop */
+    uint32_t ahead;    /* emitter: of such a gather, the loops that are not part of where it has been found */
+    bool reached;      /* emitter: computed in the loop that a strip is for */
+    bool made;         /* emitter: a strip of these random numbers has been made */
+    bool loose;        /* emitter: rounding to 16 bits is left to its stores */
+    /* emitter, in a product's nest: */
+    bool given;        /* all that it reads is there before the program starts */
+    bool free;         /* neither the product nor a reduction nor an index that may be out of range comes into it */
+    bool same;         /* for all elements, and no load comes into it */
+} tn__expr;
+
+typedef struct tn__reduction {
+    int value;         /* the target */
+    tn__op op;
+    tn_dtype dtype;    /* of its elements */
+    const struct tn__user *user; /* USER_REDUCE */
+    bool about_mean;   /* SUM: as that of a value's attr. An accumulator is a tn_deviations, on a GPU only */
+    int arg;           /* expression */
+    int level;         /* the pass that computes it */
+} tn__reduction;
+
+typedef struct tn__store {
+    int value, expr, access;
+    bool row;          /* over the kept loops only */
+    int level;         /* pass after which (or in which) it can be written */
+} tn__store;
+
+/* Position in a value of the graph as a function of the loops: dimension d is at offset[d] + coefficient[d] *
+ * loop[d]. */
+typedef struct tn__map {
+    int8_t loop[TN_MAX_NDIM]; /* -1: only the offset */
+    int64_t coefficient[TN_MAX_NDIM], offset[TN_MAX_NDIM];
+} tn__map;
+
+typedef struct tn__memo {
+    int value, expr;
+    tn__map map;
+} tn__memo;
+
+#define TN__MAX_PIECES 4
+
+/* A reduction may be done in two steps: pieces of its rows, then what the pieces gave. */
+typedef enum tn__part { TN__PART_WHOLE, TN__PART_PIECES, TN__PART_RESULTS } tn__part;
+
+/* The cores of products: product.cuh's, product_tensor.cuh's, product_whole.cuh's, product_thin.cuh's three. */
+typedef enum tn__product_core {
+    TN__CORE_PLAIN,
+    TN__CORE_TENSOR,
+    TN__CORE_WHOLE,
+    TN__CORE_THIN,
+    TN__CORE_SHORT,
+    TN__CORE_BACK /* behind a thin one, in its blocks */
+} tn__product_core;
+
+/* How a block of threads computes a part of a product: the constants of a core. */
+typedef struct tn__product_tile {
+    int rows, columns, rows_each, columns_each, lanes_down, slices, step, stages;
+    int threads;
+    tn__product_core core;
+} tn__product_tile;
+
+/* The matrix product of a nest: its elements are sums over k of products of two factors (product.h). */
+typedef struct tn__nest_product {
+    bool there;
+    tn_dtype dtype;
+    bool tensor;                    /* on tensor cores, by tn_set_matmul_precision */
+    int access[2];                  /* its factors */
+    int row_loop, column_loop;      /* -1: of extent 1 */
+    tn__product_tile tile;          /* of tn__product_settle */
+    int param;                      /* where the tiles down and across are in the nest's n[] */
+    bool goes_on;                   /* its blocks go on with the nest behind it: */
+    int next_value;                 /* the value that is its first factor */
+    const char *next;               /* its function */
+    int next_param;                 /* where its stretch of n[] is told, counted from the nest's */
+} tn__nest_product;
+
+typedef struct tn__nest {
+    int number;                 /* for owner[] */
+    int loop_count;
+    int64_t extent[TN__MAX_LOOPS];
+    uint32_t reduced;           /* loops that are reduced */
+    tn__nest_product product;
+    bool last_kept;             /* outer order of device/order.h: decided by the logical shape, before loops merge */
+    int64_t innermost;          /* extent of the last reduced loop before loops merge, for orders that depend on the
+                                   shape alone */
+    tn__part part;              /* that is being emitted */
+    int64_t segments;           /* pieces of a row */
+    bool beside;                /* lies beside a product that leaves few multiprocessors idle: few blocks */
+    int piece[TN__MAX_PIECES][2]; /* accesses to the pieces' results of each reduction, and to their positions */
+    int target_count;
+    size_t target_capacity;
+    int *target;
+    /* Built by tn__nest_build from the above: */
+    int expr_count, access_count, reduction_count, store_count, memo_count;
+    size_t expr_capacity, access_capacity, reduction_capacity, store_capacity, memo_capacity;
+    tn__expr *expr;
+    tn__access *access;
+    tn__reduction *reduction;
+    tn__store *store;
+    tn__memo *memo;
+} tn__nest;
+
+/* The map that puts the dimensions of a shape with extents other than 1 on loops in order: on all loops, or, of a row,
+ * on the kept ones. False if they do not correspond. */
+bool tn__map_identity(const tn__nest *nest, const tn__shape *shape, bool row, tn__map *map);
+bool tn__map_equal(const tn__map *a, const tn__map *b, int ndim);
+/* The map of a view's input from the map of the view. False for reshapes that are more than dropped or new extents of
+ * 1. */
+bool tn__map_through(const tn__graph *graph, const tn__value *v, const tn__map *out, tn__map *in);
+
+/* What the values of the graph are to the fuser. */
+typedef struct tn__fusion {
+    tn__draft *draft;
+    const tn__graph *graph;
+    bool *stored;               /* in memory, or the target of a nest: = draft->stored for views and constants too */
+    int *owner;                 /* the nest that computes a target, -1: none */
+    bool parallel;              /* reading something again is cheaper than waiting for who has read it */
+} tn__fusion;
+
+/* A nest over the domain of one value that becomes its target. False without memory. */
+bool tn__nest_start(const tn__fusion *fusion, int value, tn__nest *nest);
+bool tn__nest_add_target(tn__nest *nest, int value);
+
+typedef enum tn__built { TN__BUILT, TN__BUILT_MISFIT, TN__BUILT_NO_MEMORY } tn__built;
+/* Makes expressions, accesses, reductions and stores from the targets. MISFIT: a target refers to another one of the
+ * nest at another position than its own, so they can't share loops. */
+tn__built tn__nest_build(const tn__fusion *fusion, tn__nest *nest);
+/* Drops the stores of targets that nobody outside needs. */
+void tn__nest_drop_store(tn__nest *nest, int value);
+/* Merges neighbouring loops that every access walks as one. */
+void tn__nest_collapse(tn__nest *nest);
+void tn__nest_clear(tn__nest *nest);
+void tn__nest_free(tn__nest *nest);
+
+/* Number of points of the loops; of the kept ones only. */
+int64_t tn__nest_points(const tn__nest *nest);
+int64_t tn__nest_rows(const tn__nest *nest);
+/* Do both run over the same extents? */
+bool tn__nest_same_loops(const tn__nest *a, const tn__nest *b);
+
+/* True for a reduction over extents of 1 only: elementwise, really. */
+static inline bool tn__reduces_nothing(const tn__graph *graph, int v)
+{
+    const tn__value *value = &graph->value[v];
+    const tn__shape *in = graph->value[value->in[0]].shape;
+    for (int d = 0; d < in->ndim; d++)
+        if (value->attr.axes >> d & 1 && in->dim[d] != 1)
+            return false;
+    return true;
+}
+
+/* Is one of its sums about the mean? Its accumulators are tn_deviations then. */
+static inline bool tn__nest_deviates(const tn__nest *nest)
+{
+    for (int r = 0; r < nest->reduction_count; r++)
+        if (nest->reduction[r].about_mean)
+            return true;
+    return false;
+}
+
+/* The base of a chain of views. */
+static inline int tn__view_base(const tn__graph *graph, int v)
+{
+    while (tn__value_kind(&graph->value[v]) == TN__KIND_VIEW)
+        v = graph->value[v].in[0];
+    return v;
+}
+
+/* ---- emission (emit_step.c, pieces.c, emit_text.c) ---- */
+
+/* What of the text in front of all functions something needs: parts of the dialect, the cores of products. */
+enum {
+    TN__NEEDS_MATH = 1,
+    TN__NEEDS_INTEGERS = 2,
+    TN__NEEDS_RANDOM = 4,
+    TN__NEEDS_COMPLEX = 8,
+    TN__NEEDS_DRAWS = 16,
+    TN__NEEDS_PRODUCTS = 32,
+    TN__NEEDS_TENSOR = 64,
+    TN__NEEDS_WHOLE = 128,
+    TN__NEEDS_THIN = 256,
+    TN__NEEDS_USER = 512,
+    TN__NEEDS_REAL = TN__NEEDS_MATH | TN__NEEDS_RANDOM | TN__NEEDS_COMPLEX
+};
+
+/* A piece of the text: an operation's function, a user's, a nest's, or a kernel. */
+typedef struct tn__piece {
+    char *text;
+    char name[24];     /* of a nest's function or a kernel: a hash of what it does, which is the same in every plan */
+    bool function;     /* comes in front of all nests */
+    bool kernel;
+    uint32_t needs;
+    tn__numbers uses;  /* the pieces that it calls, those that these call, and so on */
+} tn__piece;
+
+/* A user's function in the text, and its preamble; -1: it has none. */
+typedef struct tn__user_piece {
+    const struct tn__user *user;
+    int function, preamble;
+} tn__user_piece;
+
+/* The text of kernels under construction. */
+typedef struct tn__emitter {
+    const struct tn__emit_target *target;
+    const tn__capabilities *chip;
+    tn__piece *piece;          /* each behind those that it uses */
+    int piece_count;
+    size_t piece_capacity;
+    int *declared;             /* by op * dtype: 1 and the piece that its function is, 0: none yet */
+    uint32_t *table, table_size; /* finds nests' functions and kernels by their names */
+    tn__user_piece *user;      /* users' functions used so far */
+    int user_count;
+    size_t user_capacity;
+    uint32_t needs;            /* of what is being printed */
+    tn__numbers uses;
+    bool whole_products;       /* there are some */
+    bool failed;
+} tn__emitter;
+
+/* Nests that a kernel runs one after another; or a single one, of which each worker has a share. */
+typedef struct tn__kernel_part {
+    tn__nest *const *nest;
+    int count;
+} tn__kernel_part;
+
+/* Appends a kernel of parts that, on a GPU, lie beside one another in its launch (elsewhere there is one), and fills in
+ * the step: operands, parameters, scalars, items, costs, label. False without memory. */
+bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, tn__draft_step *step);
+/* Two steps for a nest that the target splits. */
+bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest);
+/* The whole text: the prelude that is needed, the functions, the kernels, and which of its stretches each kernel is
+ * made of. False without memory. Empties the emitter. */
+bool tn__emit_finish(tn__emitter *emitter, tn__draft *draft);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Items as they become ready: who waits for how many others is counted down, nobody is looked at in vain. */
+#include "compile/schedule/queue.h"
+
+static bool fails(const tn__queue *q, int i) { return q->fuser->updates && tn__item_may_fail(q->fuser, i); }
+
+/* ---- what waits for what may fail ---- */
+
+/* How many items that may fail need this one. */
+static int failing_behind(tn__queue *q, int item, tn__numbers *list)
+{
+    int count = 0, search = ++q->searches;
+    list->count = 0;
+    if (!tn__numbers_add(list, item))
+        return -1;
+    for (int i = 0; i < list->count; i++)
+        for (int k = q->first[list->at[i]]; k < q->first[list->at[i] + 1]; k++) {
+            int user = q->users[k];
+            if (q->seen[user] == search)
+                continue;
+            q->seen[user] = search;
+            count += fails(q, user);
+            if (!tn__numbers_add(list, user))
+                return -1;
+        }
+    return count;
+}
+
+/* An item that overwrites comes behind all that may fail, but what needs the item itself, and the item. */
+static bool waits_for_failures(const tn__queue *q, int i) { return q->later[i] >= 0 && q->failing > q->later[i]; }
+
+static bool let_go(tn__queue *q)
+{
+    bool done = true;
+    while (done && q->limits.count && q->failing <= -tn__heap_key(&q->limits)) {
+        int i = tn__heap_take(&q->limits);
+        if (q->later[i] < 0)
+            continue;
+        q->later[i] = -1;
+        done = tn__heap_add(&q->ready[q->small(q->fuser, &q->fuser->item[i])], 0, i);
+    }
+    return done;
+}
+
+/* ---- what is ready ---- */
+
+static bool add(tn__queue *q, int i)
+{
+    if (q->failing && tn__item_overwrites(q->fuser, i)) {
+        tn__numbers list = {0};
+        int behind = failing_behind(q, i, &list);
+        tn__free(list.at);
+        if (behind < 0)
+            return false;
+        q->later[i] = behind + fails(q, i);
+        if (waits_for_failures(q, i))
+            return tn__heap_add(&q->held, 0, i) && tn__heap_add(&q->limits, -q->later[i], i);
+        q->later[i] = -1;
+    }
+    return tn__heap_add(&q->ready[q->small(q->fuser, &q->fuser->item[i])], 0, i);
+}
+
+/* Lists users behind one another, by what they need. */
+static bool list_users(tn__queue *q)
+{
+    tn__fuser *f = q->fuser;
+    size_t edges = 0;
+    for (int i = 0; i < f->item_count; i++)
+        for (int k = 0; !f->item[i].dead && k < f->item[i].needs.count; k++) {
+            q->first[tn__item_now(f, f->item[i].needs.at[k]) + 1]++;
+            edges++;
+        }
+    for (int i = 0; i < f->item_count; i++)
+        q->first[i + 1] += q->first[i];
+    q->users = tn__alloc(sizeof *q->users * (edges + 1));
+    int *end = tn__calloc((size_t)f->item_count + 1, sizeof *end);
+    bool done = q->users && end;
+    for (int i = 0; i < f->item_count && done; i++)
+        for (int k = 0; !f->item[i].dead && k < f->item[i].needs.count; k++) {
+            int need = tn__item_now(f, f->item[i].needs.at[k]);
+            q->users[q->first[need] + end[need]++] = i;
+            q->waits[i] += !f->item[need].dead;
+        }
+    tn__free(end);
+    return done;
+}
+
+bool tn__queue_init(tn__queue *q, tn__fuser *f, bool (*small)(const tn__fuser *fuser, const tn__item *item))
+{
+    size_t n = (size_t)f->item_count + 1;
+    *q = (tn__queue){.fuser = f,
+                     .small = small,
+                     .waits = tn__calloc(n, sizeof(int)),
+                     .first = tn__calloc(n + 1, sizeof(int)),
+                     .later = tn__alloc(n * sizeof(int)),
+                     .seen = tn__calloc(n, sizeof(int))};
+    if (!q->waits || !q->first || !q->later || !q->seen || !list_users(q))
+        return false;
+    for (int i = 0; i < f->item_count; i++) {
+        q->later[i] = -1;
+        q->failing += !f->item[i].dead && fails(q, i);
+    }
+    bool done = true;
+    for (int i = 0; i < f->item_count && done; i++)
+        done = f->item[i].dead || q->waits[i] || add(q, i);
+    return done;
+}
+
+static int first_of(tn__queue *q, bool after_small)
+{
+    for (int k = 0; k < 2; k++) {
+        tn__heap *ready = &q->ready[k ? !after_small : after_small];
+        if (ready->count)
+            return tn__heap_take(ready);
+    }
+    while (q->held.count) {
+        int i = tn__heap_take(&q->held);
+        if (q->later[i] >= 0) {
+            q->later[i] = -1;
+            return i;
+        }
+    }
+    return -1;
+}
+
+int tn__queue_take(tn__queue *q, bool after_small)
+{
+    int i = first_of(q, after_small);
+    if (i < 0)
+        return -1;
+    bool done = true;
+    if (fails(q, i)) {
+        q->failing--;
+        done = let_go(q);
+    }
+    for (int k = q->first[i]; k < q->first[i + 1] && done; k++)
+        done = --q->waits[q->users[k]] || add(q, q->users[k]);
+    return done ? i : -2;
+}
+
+void tn__queue_free(tn__queue *q)
+{
+    tn__free(q->waits);
+    tn__free(q->users);
+    tn__free(q->first);
+    tn__free(q->later);
+    tn__free(q->seen);
+    tn__free(q->ready[0].at);
+    tn__free(q->ready[1].at);
+    tn__free(q->held.at);
+    tn__free(q->limits.at);
+}

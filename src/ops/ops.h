@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The operations as an enum and a table of their facts, both made from ops.def. */
+#ifndef TN_ARRAY_OPS_H
+#define TN_ARRAY_OPS_H
+
+#include <tanso/base.h>
+
+typedef enum tn__op {
+#define TN_MAP(ID, ...) TN__OP_##ID,
+#define TN_REDUCE(ID, ...) TN__OP_##ID,
+#define TN_GENERATE(ID, ...) TN__OP_##ID,
+#define TN_OTHER(ID, ...) TN__OP_##ID,
+#include "ops/ops.def"
+    TN__OP_COUNT
+} tn__op;
+
+typedef enum tn__kind {
+    TN__KIND_LEAF,
+    TN__KIND_CONST,
+    TN__KIND_GENERATE,
+    TN__KIND_MAP,
+    TN__KIND_REDUCE,
+    TN__KIND_VIEW,
+    TN__KIND_UPDATE,
+    TN__KIND_GATHER,
+    TN__KIND_SCATTER,
+    TN__KIND_ROWS,
+    TN__KIND_LIBRARY,
+    TN__KIND_MATMUL,
+    TN__KIND_TRANSFER,
+    TN__KIND_COLLECTIVE,
+    TN__KIND_USER,
+    TN__KIND_CUSTOM
+} tn__kind;
+
+typedef enum tn__types {
+    TN__TYPES_ANY, /* no rule: views and such */
+    TN__TYPES_ALL,
+    TN__TYPES_NUMBERS,
+    TN__TYPES_FLOATS,
+    TN__TYPES_INTEGERS,
+    TN__TYPES_BOOLS,
+    TN__TYPES_NONE,
+    TN__TYPES_UNSIGNED,
+    TN__TYPES_INT64
+} tn__types;
+
+typedef enum tn__result { TN__RESULT_SAME, TN__RESULT_BOOL, TN__RESULT_INT64 } tn__result;
+
+enum {
+    TN_COMMUTATIVE = 1,
+    TN_EXPENSIVE = 2,
+    TN_CONDITION = 4,
+    TN_ARG = 8,
+    TN_ORDERED = 16,
+    TN_REAL = 32, /* of complex numbers a real one: the result is cast to the dtype of the parts */
+    TN_PARTS = 64 /* of complex numbers not holomorphic: its gradient rule treats the parts itself */
+};
+
+typedef struct tn__op_info {
+    const char *name;
+    const char *expression; /* EXPR or COMBINE as text, "" where there is none */
+    const char *identity;   /* of a reduction, else "" */
+    const char *doc;
+    unsigned char arity, kind, types, result, props;
+    bool differentiable; /* has a gradient rule */
+} tn__op_info;
+extern const tn__op_info tn__ops[TN__OP_COUNT];
+
+/* Its expression and identity for a compute dtype. */
+const char *tn__op_expression(tn__op op, tn_dtype dtype);
+const char *tn__op_identity(tn__op op, tn_dtype dtype);
+/* True if expressions of the operation exist for a compute dtype. */
+bool tn__op_computes(tn__op op, tn_dtype dtype);
+
+#endif
