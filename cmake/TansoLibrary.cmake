@@ -57,21 +57,19 @@ target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/cpu.c ${PROJECT_SOURCE_DIR}/src/backends/cpu/launch.c
     APPEND PROPERTY COMPILE_OPTIONS -fno-exceptions -fno-unwind-tables -fno-asynchronous-unwind-tables)
 # Loops over elements, which -O2 leaves scalar; a Fourier transform of 2^20 numbers takes two thirds of the time.
-set(loops functions/functions functions/functions_float functions/functions_fma functions/functions_integer
-    functions/functions_complex linalg/lapack linalg/fft matmul/matmul_dot matmul/matmul_plain
-    reference/reference_histogram reference/reference_index reference/reference_map reference/reference_reduce
-    reference/reference_rows sort/radix sort/search sort/sort)
+set(loops functions/functions functions/float functions/fma functions/integer functions/complex linalg/lapack linalg/fft
+    matmul/dot matmul/plain reference/histogram reference/index reference/map reference/reduce reference/rows sort/radix
+    sort/search sort/sort)
 list(TRANSFORM loops REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/backends/cpu/\\1.c")
 set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
 # As kernels are compiled on processors that have them.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
-    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/functions/functions_fma.c
-        APPEND PROPERTY COMPILE_OPTIONS -mfma)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/functions/fma.c APPEND PROPERTY COMPILE_OPTIONS -mfma)
 endif()
 # Fuzzers read files and multiply nothing, and clang takes minutes for these unrolled loops under sanitizers.
 if(TANSO_FUZZ)
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul/matmul_packed.c
-        ${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul/matmul_tile.c PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul/packed.c
+        ${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul/tile.c PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
 endif()
 
 # Text for the kernel compilers: the scalar functions of every operation, and what stands in front of kernels in C and

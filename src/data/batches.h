@@ -4,9 +4,9 @@
 #define TN_DATA_BATCHES_H
 
 #include <stdint.h>
+#include "data/buffers.h"
 #include "data/sampler.h"
 #include "data/source.h"
-#include "data/trays.h"
 
 /* The cut of a dataset into minibatches. Used by one thread: the loader's and the prefetching one each have their
  * own. */

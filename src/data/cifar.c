@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/memory.h"
+#include "data/catalog.h"
 #include "data/dataset.h"
-#include "data/places.h"
 #include "io/file.h"
 #include "io/unpack.h"
 

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/memory.h"
+#include "data/catalog.h"
 #include "data/dataset.h"
-#include "data/places.h"
 #include "io/formats.h"
 
 static const char *const stems[2][2] = {

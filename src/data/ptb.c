@@ -3,8 +3,8 @@
  * 10,000 most frequent words, as numbers. */
 #include <string.h>
 #include "core/memory.h"
+#include "data/catalog.h"
 #include "data/dataset.h"
-#include "data/places.h"
 #include "io/file.h"
 #include "io/words.h"
 

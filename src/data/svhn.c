@@ -3,8 +3,8 @@
  * images, read out of the files of MATLAB that it is published in. */
 #include <string.h>
 #include "core/memory.h"
+#include "data/catalog.h"
 #include "data/dataset.h"
-#include "data/places.h"
 #include "io/file.h"
 #include "io/formats.h"
 

@@ -221,7 +221,7 @@ tn__node *tn__state_replace(tn_array *state, tn__node *node);
 /* tn_layer_copy_params for several layers at once. */
 tn_status tn__layers_copy_params(int count, tn_layer *const *to, const tn_layer *from);
 
-/* ---- move.c ---- */
+/* ---- ops/copy.c ---- */
 /* Lists a follower, whose owner and function are set, and takes it off the list of whatever layer it is in. */
 void tn__layer_follow(tn_layer *layer, tn__follower *follower);
 void tn__layer_unfollow(tn__follower *follower);

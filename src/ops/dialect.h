@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel dialect as text: the parts of scalar.h, for whoever makes sources that call scalar functions. */
-#ifndef TN_ARRAY_DIALECT_H
-#define TN_ARRAY_DIALECT_H
+#ifndef TN_OPS_DIALECT_H
+#define TN_OPS_DIALECT_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The operations as an enum and a table of their facts, both made from ops.def. */
-#ifndef TN_ARRAY_OPS_H
-#define TN_ARRAY_OPS_H
+#ifndef TN_OPS_OPS_H
+#define TN_OPS_OPS_H
 
 #include <tanso/base.h>
 

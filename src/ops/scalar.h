@@ -14,8 +14,8 @@
  * bit; its operations that IEEE defines give the same bits. Functions that call libm (TNS_LIBM) agree to libm's
  * accuracy.
  */
-#ifndef TN_SCALAR_H
-#define TN_SCALAR_H
+#ifndef TN_OPS_SCALAR_H
+#define TN_OPS_SCALAR_H
 
 #include "scalar_base.h"
 #include "scalar_cast.h"

@@ -6,8 +6,8 @@
  * GPU max gives +0 of two zeros, min -0).
  * A kernel that computes in floats and bool only defines TNS_NO_INTEGERS before this text, and compiles sooner.
  */
-#ifndef TN_SCALAR_ARITH_H
-#define TN_SCALAR_ARITH_H
+#ifndef TN_OPS_SCALAR_ARITH_H
+#define TN_OPS_SCALAR_ARITH_H
 
 #define TNS__COMPARE(s, T) \
     TN_HOT tn_b8 tns_eq_##s(T a, T b) { return a == b; } \

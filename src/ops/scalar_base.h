@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernel dialect, part 1: types, bit casts, float16 and bfloat16 as storage. */
-#ifndef TN_SCALAR_BASE_H
-#define TN_SCALAR_BASE_H
+#ifndef TN_OPS_SCALAR_BASE_H
+#define TN_OPS_SCALAR_BASE_H
 
 typedef unsigned char tn_b8; /* 0 or 1 */
 typedef signed char tn_i8;

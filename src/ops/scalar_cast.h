@@ -5,8 +5,8 @@
  * here every device has the same. Anything becomes b8 by x != 0. To float16 and bfloat16 there is one rounding from
  * every type except 64-bit integers beyond 2^53.
  */
-#ifndef TN_SCALAR_CAST_H
-#define TN_SCALAR_CAST_H
+#ifndef TN_OPS_SCALAR_CAST_H
+#define TN_OPS_SCALAR_CAST_H
 
 /* A plain C conversion between numbers: to T (suffix t) from F (suffix f). */
 #define TNS__CAST_C(t, T, f, F) TN_HOT T tns_cast_##t##_##f(F x) { return (T)x; }

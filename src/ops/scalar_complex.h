@@ -10,8 +10,8 @@
  *
  * tns_pack keeps one part apart from what the other is computed by, like the products in mul and div: see TNS_ROUNDED.
  */
-#ifndef TN_SCALAR_COMPLEX_H
-#define TN_SCALAR_COMPLEX_H
+#ifndef TN_OPS_SCALAR_COMPLEX_H
+#define TN_OPS_SCALAR_COMPLEX_H
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define TNS__COMPLEX_TYPE(s, T, R, bytes) \

@@ -3,8 +3,8 @@
  * Kernel dialect, part 4 for CPUs: float64 functions without branches and calls, which loops of vectors cannot have, in
  * the place of libm's. Largest errors seen, in ulps: sin and cos 0.9, tan 2.3, erf 1.1, erfc 3.3.
  */
-#ifndef TN_SCALAR_CPU_H
-#define TN_SCALAR_CPU_H
+#ifndef TN_OPS_SCALAR_CPU_H
+#define TN_OPS_SCALAR_CPU_H
 
 /* The bits of 2/pi behind 64 zeros. */
 static const tn_u64 tns__two_over_pi[20] = {

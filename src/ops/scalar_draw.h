@@ -11,8 +11,8 @@
  * Ratio of Uniforms Approach for Generating Discrete Random Variates" (1990), HRUA*; drawn one by one where there are
  * at most 10.
  */
-#ifndef TN_SCALAR_DRAW_H
-#define TN_SCALAR_DRAW_H
+#ifndef TN_OPS_SCALAR_DRAW_H
+#define TN_OPS_SCALAR_DRAW_H
 
 /* Two numbers in (0, 1), of block j of the stream. */
 TN_FN void tns__two_open(tn_f64 seed, tn_u64 j, tn_f64 out[2])

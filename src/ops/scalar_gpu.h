@@ -10,8 +10,8 @@
  * pow 0.51, both parts of a complex exponential 0.52, erf 1.3, erfc 3.2, gelu 3.7; by a model whose approximate
  * instructions are off by an ulp, 1.5, 3.8 and 4.2 for the last three.
  */
-#ifndef TN_SCALAR_GPU_H
-#define TN_SCALAR_GPU_H
+#ifndef TN_OPS_SCALAR_GPU_H
+#define TN_OPS_SCALAR_GPU_H
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 

@@ -10,8 +10,8 @@
  * The other float64 functions are libm's. A GPU has some of float32 in ways of its own, with their errors:
  * scalar_gpu.h.
  */
-#ifndef TN_SCALAR_MATH_H
-#define TN_SCALAR_MATH_H
+#ifndef TN_OPS_SCALAR_MATH_H
+#define TN_OPS_SCALAR_MATH_H
 
 #define TNS__ABS_F32(x) TNS_LIBM(fabsf)(x)
 #define TNS__ABS_F64(x) TNS_LIBM(fabs)(x)

@@ -7,8 +7,8 @@
  * of a stream reads lane i % 4 of block i / 4 (u32, uniform_f32, normal_f32), or two lanes, (i % 2) * 2 up, of block
  * i / 2 (u64, uniform_f64, normal_f64, below): n elements take (n + 3) / 4 or (n + 1) / 2 blocks of the counter.
  */
-#ifndef TN_SCALAR_RANDOM_H
-#define TN_SCALAR_RANDOM_H
+#ifndef TN_OPS_SCALAR_RANDOM_H
+#define TN_OPS_SCALAR_RANDOM_H
 
 #define TNS__PHILOX_ROUND \
     p = tns__wide_u32(0xd2511f53u, c0); q = tns__wide_u32(0xcd9e8d57u, c2); \

@@ -6,8 +6,8 @@
  * tns_arg_above(a, b): a beats b strictly as a maximum. A NaN beats every number and no NaN, so that the first one
  * wins.
  */
-#ifndef TN_SCALAR_REDUCE_H
-#define TN_SCALAR_REDUCE_H
+#ifndef TN_OPS_SCALAR_REDUCE_H
+#define TN_OPS_SCALAR_REDUCE_H
 
 #define TNS__ENDS(s, T, least, most) \
     TN_HOT T tns_lowest_##s(void) { return least; } \

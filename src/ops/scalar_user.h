@@ -3,8 +3,8 @@
  * Kernel dialect, part 7, in front of users' own functions: C's names for the scalar functions, for float and double.
  * Other arguments compute in double, but for abs, min and max, which keep the type of integers. Needs parts 1 to 6.
  */
-#ifndef TN_SCALAR_USER_H
-#define TN_SCALAR_USER_H
+#ifndef TN_OPS_SCALAR_USER_H
+#define TN_OPS_SCALAR_USER_H
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define TNU_1(R, f) \

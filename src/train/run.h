@@ -5,9 +5,9 @@
 
 #include <tanso/extensions.h>
 #include <tanso/train.h>
+#include "train/config.h"
 #include "train/history.h"
 #include "train/lines.h"
-#include "train/words.h"
 
 /* Early stoppings of one run. */
 #define TN__STOPPERS_MOST 4

@@ -218,7 +218,7 @@ static void test_windows(void **state)
     assert_true(count > before);
 }
 
-/* Every form of loops (emit_cuda_form.c), of what is read through several dtypes: short, middle and long rows,
+/* Every form of loops (gpu/form.c), of what is read through several dtypes: short, middle and long rows,
  * columns, pieces, tiles, and positions beyond 32 bits, of one element that is repeated and so takes no memory. */
 static void test_forms(void **state)
 {

@@ -73,7 +73,7 @@ static void test_every_dtype(void **state)
     compiles(90, tn__cuda_text_split_product(), "split_product"); /* for this generation alone */
 }
 
-/* What matmul_tall.c makes of 20 x 20 elements, the second factor along k; matmul_tiny.c, of 5 x 8 by 8 x 16. */
+/* What matmul/tall.c makes of 20 x 20 elements, the second factor along k; matmul/tiny.c, of 5 x 8 by 8 x 16. */
 static const char tall[] = "constexpr int ROWS = 20, COLUMNS = 20, SLICES = 28, POSITIONS = 4;\n"
                            "constexpr int SHARED = 3 * (4 * 5 * 112 + 8 + 4 * 29 * 24) * 4;\n"
                            "constexpr bool A_ALONG = false, B_ALONG = true;\n";

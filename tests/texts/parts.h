@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kernel text (compile/emit/emit_text.c) in its parts, so that many can be compiled as one program and what they have
+ * A kernel text (compile/emit/text.c) in its parts, so that many can be compiled as one program and what they have
  * in common only once: the prelude, which is the library's own text; then functions, loop nests and entry points made
  * for this text.
  */

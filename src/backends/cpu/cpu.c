@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The CPU backend: host memory, and programs run step by step. */
-#include "backends/cpu/base/cpu.h"
+#include "backends/cpu/base/step.h"
 
 #include <string.h>
 #include <tanso/device.h>

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "backends/cpu/base/cpu.h"
+#include "backends/cpu/base/step.h"
 #include "backends/cpu/jit/module.h"
 #include "backends/cpu/launch.h"
 #include "core/error.h"

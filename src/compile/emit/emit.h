@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the parts of the emitter: emit_nest.c (statements from expressions), emit_c*.c and emit_cuda*.c (the loops of
- * a target), emit_text.c (functions, names, the whole text), emit_step.c (a kernel's operands, parameters and launch).
+ * Between the parts of the emitter: statements.c (statements from expressions), c/ and gpu/ (the loops of a target),
+ * text.c (functions, names, the whole text), step.c (a kernel's operands, parameters and launch).
  */
-#ifndef TN_COMPILE_EMIT_H
-#define TN_COMPILE_EMIT_H
+#ifndef TN_COMPILE_EMIT_EMIT_H
+#define TN_COMPILE_EMIT_EMIT_H
 
 #include "compile/loops/nest.h"
 
@@ -23,7 +23,7 @@ typedef struct tn__printer {
     const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
     const char *chunk; /* subscript of the chunk in hand */
     char column[24];   /* room for a `lane` */
-    char strip[24];    /* which element of a strip is in hand (emit_c_strip.c) */
+    char strip[24];    /* which element of a strip is in hand (c/strip.c) */
     bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
     bool flat;         /* what is staged is read and written by `lane` alone */
     bool literal;      /* strides are written as numbers */
@@ -80,7 +80,7 @@ typedef struct tn__emit_target {
 } tn__emit_target;
 extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
 
-/* ---- pieces of the text (emit_pieces.c) ---- */
+/* ---- pieces of the text (pieces.c) ---- */
 
 /* Adds a piece, whose text it takes over, NULL if there was no memory for it; what is being printed uses it then. Its
  * number, or -1 without memory. */
@@ -92,7 +92,7 @@ int tn__piece_find(const tn__emitter *emitter, const char *name);
 /* A name for a function or kernel with this text. */
 void tn__piece_name(char name[24], const char *kind, const char *text);
 
-/* In CUDA, a nest around a product (emit_cuda_product.c). */
+/* In CUDA, a nest around a product (gemm/kernel.c). */
 void tn__emit_cuda_product(tn__printer *p);
 void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch);
 
@@ -111,14 +111,14 @@ int tn__stride_param(const tn__access *a, int loop);
 void tn__print_element(tn__printer *p, int access);
 /* Where in n[] the slot of a scalar is. */
 int tn__scalar_param(const tn__printer *p, int slot);
-/* A user's function (emit_user.c): its name, declared on first use; a call of it; a raw argument as a variable. */
+/* A user's function (user.c): its name, declared on first use; a call of it; a raw argument as a variable. */
 const char *tn__user_function(tn__printer *p, const struct tn__user *user);
 void tn__print_user(tn__printer *p, const tn__expr *e);
 void tn__print_raw(tn__printer *p, const tn__expr *e, int index);
 /* The body of p->nest's function. */
 void tn__print_nest(tn__printer *p);
 
-/* ---- statements (emit_nest.c) ---- */
+/* ---- statements (statements.c) ---- */
 
 #define TN__EXTENT(l) (1 + (l)) /* where the extent of a loop is in n[]: behind the number of items */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The fuser's items: loop nests and values that a library or single operations compute, with who needs whom. */
-#ifndef TN_COMPILE_FUSE_H
-#define TN_COMPILE_FUSE_H
+#ifndef TN_COMPILE_FUSE_FUSE_H
+#define TN_COMPILE_FUSE_FUSE_H
 
 #include "compile/ir/numbers.h"
 #include "compile/loops/nest.h"
@@ -32,7 +32,7 @@ typedef struct tn__fuser {
     tn__heap ahead;      /* what it has not been through, the last place first */
 } tn__fuser;
 
-/* stored.c: which values get memory or a nest of their own. False without memory. */
+/* materialize.c: which values get memory or a nest of their own. False without memory. */
 bool tn__choose_stored(tn__fuser *fuser, bool fusion);
 /* updates.c: marks updates, where the device's runs may fail late, and stores what may fail. False without memory. */
 bool tn__mark_updates(tn__fuser *fuser);
@@ -68,7 +68,7 @@ tn__known tn__order_needs_through(tn__fuser *fuser, int other);
  * memory. */
 bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool fusion);
 
-/* pieces.c: true if a nest goes through few long rows or columns more than once, or has more reductions of them than
+/* split.c: true if a nest goes through few long rows or columns more than once, or has more reductions of them than
  * can be in pieces, which nests of their own do with more workers. */
 bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest);
 

@@ -3,8 +3,8 @@
  * The compiler's graph: a plain copy of what is to be evaluated, values in topological order (inputs have smaller
  * numbers), with no pointers into the recording. Passes rewrite it; nothing here is shared or locked.
  */
-#ifndef TN_COMPILE_GRAPH_H
-#define TN_COMPILE_GRAPH_H
+#ifndef TN_COMPILE_IR_GRAPH_H
+#define TN_COMPILE_IR_GRAPH_H
 
 #include "core/dtype.h"
 #include "core/shape.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of numbers that grow, and heaps of numbers with a key, which give the one with the least key. */
-#ifndef TN_COMPILE_NUMBERS_H
-#define TN_COMPILE_NUMBERS_H
+#ifndef TN_COMPILE_IR_NUMBERS_H
+#define TN_COMPILE_IR_NUMBERS_H
 
 #include "core/memory.h"
 

@@ -5,8 +5,8 @@
  * and elementwise values over the kept loops ("row" values). Everything between them and memory is inlined as
  * expressions.
  */
-#ifndef TN_COMPILE_NEST_H
-#define TN_COMPILE_NEST_H
+#ifndef TN_COMPILE_LOOPS_NEST_H
+#define TN_COMPILE_LOOPS_NEST_H
 
 #include "compile/compile.h"
 #include "compile/ir/numbers.h"
@@ -45,7 +45,7 @@ typedef struct tn__access {
     bool near;                      /* emitter: elements of a tile are reached from its first one by steps of 32 bits */
     bool own;                       /* emitter: a thread has one element, and its address in a variable */
     bool staged;                    /* emitter: chunks of it have been loaded into variables of their own */
-    bool wide;                      /* emitter: a strip of it is in the dtype computed in (emit_c_strip.c) */
+    bool wide;                      /* emitter: a strip of it is in the dtype computed in (c/strip.c) */
     bool held;                      /* its elements are those of the first factor of the product in front, which threads
                                        have */
 } tn__access;
@@ -245,7 +245,7 @@ static inline int tn__view_base(const tn__graph *graph, int v)
     return v;
 }
 
-/* ---- emission (emit_step.c, pieces.c, emit_text.c) ---- */
+/* ---- emission (emit/step.c, schedule/split.c, emit/text.c) ---- */
 
 /* What of the text in front of all functions something needs: parts of the dialect, the cores of products. */
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* When a value's memory is in use, and where it lies: between memory.c and arena.c. */
-#ifndef TN_COMPILE_ARENA_H
-#define TN_COMPILE_ARENA_H
+#ifndef TN_COMPILE_MEMORY_ARENA_H
+#define TN_COMPILE_MEMORY_ARENA_H
 
 #include <tanso/base.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which results take over the memory of leaves: between memory.c and donate.c. */
-#ifndef TN_COMPILE_DONATE_H
-#define TN_COMPILE_DONATE_H
+#ifndef TN_COMPILE_MEMORY_DONATE_H
+#define TN_COMPILE_MEMORY_DONATE_H
 
 #include "compile/compile.h"
 

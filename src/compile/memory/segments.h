@@ -4,8 +4,8 @@
  * from `leaves` on, a power of two, for one step each. A stretch is told by few nodes, and two stretches meet where a
  * node of one is a node of the other, or lies below or above one.
  */
-#ifndef TN_COMPILE_SEGMENTS_H
-#define TN_COMPILE_SEGMENTS_H
+#ifndef TN_COMPILE_MEMORY_SEGMENTS_H
+#define TN_COMPILE_MEMORY_SEGMENTS_H
 
 #define TN__MOST_SEGMENTS 64
 

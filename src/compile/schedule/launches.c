@@ -5,7 +5,7 @@
  * updates and its loss are then one kernel, and a step is a chain of few of them.
  */
 #include "compile/emit/gpu/gemm/product.h"
-#include "compile/schedule/sharing.h"
+#include "compile/schedule/horizontal.h"
 
 /*
  * A unit has to come before another one that needs it, or overwrites what it reads, or is to be kept apart from it; and

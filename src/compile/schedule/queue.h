@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The items of a program as they become ready: between queue.c and schedule.c, which asks for one after another. */
-#ifndef TN_COMPILE_QUEUE_H
-#define TN_COMPILE_QUEUE_H
+#ifndef TN_COMPILE_SCHEDULE_QUEUE_H
+#define TN_COMPILE_SCHEDULE_QUEUE_H
 
 #include "compile/fuse/fuse.h"
 

@@ -5,8 +5,8 @@
  */
 #include "compile/emit/emit.h"
 #include "compile/emit/gpu/gemm/product.h"
+#include "compile/schedule/groups.h"
 #include "compile/schedule/queue.h"
-#include "compile/schedule/units.h"
 
 #include <string.h>
 

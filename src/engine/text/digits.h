@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Decimal digits of floating-point numbers: the shortest that name a number, and those rounded at a
  * place. */
-#ifndef TN_ENGINE_DIGITS_H
-#define TN_ENGINE_DIGITS_H
+#ifndef TN_ENGINE_TEXT_DIGITS_H
+#define TN_ENGINE_TEXT_DIGITS_H
 
 #include <tanso/base.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers as text the way NumPy's print writes them: one format for all elements of an array, and
  * scalars alone. */
-#ifndef TN_ENGINE_FORMAT_H
-#define TN_ENGINE_FORMAT_H
+#ifndef TN_ENGINE_TEXT_FORMAT_H
+#define TN_ENGINE_TEXT_FORMAT_H
 
 #include <tanso/base.h>
 

@@ -2,8 +2,8 @@
 /*
  * Loops over several threads. A loop's range is cut into equal pieces, a few a thread; no result may depend on the cut.
  */
-#ifndef TN_BACKENDS_CPU_PARALLEL_H
-#define TN_BACKENDS_CPU_PARALLEL_H
+#ifndef TN_BACKENDS_CPU_BASE_PARALLEL_H
+#define TN_BACKENDS_CPU_BASE_PARALLEL_H
 
 #include <tanso/base.h>
 

@@ -5,7 +5,7 @@
  * Why not OpenMP's: a region of it waits until each of its threads has had a processor, and its threads spin for
  * milliseconds before they sleep. Beside other programs that made an epoch of training ten times as long, and a library
  * cannot choose OpenMP's manner of waiting for the program it is in. oneDNN, which would use OpenMP, multiplies in one
- * thread at a time here, and its products are cut into pieces (matmul_library.c), which is faster than its own cuts,
+ * thread at a time here, and its products are cut into pieces (matmul/library.c), which is faster than its own cuts,
  * too.
  */
 #include "backends/cpu/base/pool.h"

@@ -4,8 +4,8 @@
  * never waits for a thread that has not begun: a worker that gets no processor, on a machine that does other work too,
  * just takes no piece.
  */
-#ifndef TN_BACKENDS_CPU_POOL_H
-#define TN_BACKENDS_CPU_POOL_H
+#ifndef TN_BACKENDS_CPU_BASE_POOL_H
+#define TN_BACKENDS_CPU_BASE_POOL_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What processor this is: for names of compiled kernels, and for people. */
-#ifndef TN_BACKENDS_CPU_PROCESSOR_H
-#define TN_BACKENDS_CPU_PROCESSOR_H
+#ifndef TN_BACKENDS_CPU_BASE_PROCESSOR_H
+#define TN_BACKENDS_CPU_BASE_PROCESSOR_H
 
 #include "core/memory.h"
 #include "device/device.h"

@@ -3,8 +3,8 @@
  * Walking over strided operands of one shape: extents of 1 dropped, neighbouring axes merged where every operand
  * allows, then visited in C order as strips along the innermost axis.
  */
-#ifndef TN_BACKENDS_CPU_STRIDED_H
-#define TN_BACKENDS_CPU_STRIDED_H
+#ifndef TN_BACKENDS_CPU_BASE_STRIDED_H
+#define TN_BACKENDS_CPU_BASE_STRIDED_H
 
 #include "device/program.h"
 

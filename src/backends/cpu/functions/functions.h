@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Every operation of ops.def as functions over strips of elements, for each dtype computed in; and all the casts. */
-#ifndef TN_BACKENDS_CPU_FUNCTIONS_H
-#define TN_BACKENDS_CPU_FUNCTIONS_H
+#ifndef TN_BACKENDS_CPU_FUNCTIONS_FUNCTIONS_H
+#define TN_BACKENDS_CPU_FUNCTIONS_FUNCTIONS_H
 
 #include <tanso/base.h>
 

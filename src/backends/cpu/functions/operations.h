@@ -3,8 +3,8 @@
  * The operations as this backend sees them: numbers and facts made from ops.def. The numbers equal those of
  * ops/ops.h, whose room is out of a backend's sight; both enums list the same rows.
  */
-#ifndef TN_BACKENDS_CPU_OPERATIONS_H
-#define TN_BACKENDS_CPU_OPERATIONS_H
+#ifndef TN_BACKENDS_CPU_FUNCTIONS_OPERATIONS_H
+#define TN_BACKENDS_CPU_FUNCTIONS_OPERATIONS_H
 
 #include <tanso/base.h>
 

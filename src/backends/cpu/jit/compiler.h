@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The system's C compiler: which one, what it makes for this machine, and running it. */
-#ifndef TN_BACKENDS_CPU_COMPILER_H
-#define TN_BACKENDS_CPU_COMPILER_H
+#ifndef TN_BACKENDS_CPU_JIT_COMPILER_H
+#define TN_BACKENDS_CPU_JIT_COMPILER_H
 
 #include <limits.h>
 #include <sys/types.h>

@@ -3,8 +3,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "backends/cpu/base/cpu.h"
 #include "backends/cpu/base/parallel.h"
+#include "backends/cpu/base/step.h"
 #include "backends/cpu/jit/module.h"
 #include "core/dtype.h"
 #include "core/error.h"

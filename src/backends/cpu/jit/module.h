@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernels as loaded code: source text compiled by the system's C compiler, cached on disk and in memory. */
-#ifndef TN_BACKENDS_CPU_MODULE_H
-#define TN_BACKENDS_CPU_MODULE_H
+#ifndef TN_BACKENDS_CPU_JIT_MODULE_H
+#define TN_BACKENDS_CPU_JIT_MODULE_H
 
 #include "device/program.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans of Fourier transforms of one length: factors and tables. */
-#ifndef TN_BACKENDS_CPU_FFT_H
-#define TN_BACKENDS_CPU_FFT_H
+#ifndef TN_BACKENDS_CPU_LINALG_FFT_H
+#define TN_BACKENDS_CPU_LINALG_FFT_H
 
 #include <stdbool.h>
 #include <stddef.h>

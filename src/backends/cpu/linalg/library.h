@@ -5,10 +5,10 @@
  * A function is called once without memory: then it only asks for the scratch memory it needs, workspaces included,
  * with tn__carve; later calls get memory, and the same requests give pointers into it.
  */
-#ifndef TN_BACKENDS_CPU_LIBRARY_H
-#define TN_BACKENDS_CPU_LIBRARY_H
+#ifndef TN_BACKENDS_CPU_LINALG_LIBRARY_H
+#define TN_BACKENDS_CPU_LINALG_LIBRARY_H
 
-#include "backends/cpu/base/cpu.h"
+#include "backends/cpu/base/step.h"
 #include "backends/cpu/linalg/fft.h"
 
 typedef struct tn__carver {

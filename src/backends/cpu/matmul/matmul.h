@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Matrix products inside the CPU backend: out = alpha a b + beta out over batches of strided matrices. */
-#ifndef TN_BACKENDS_CPU_MATMUL_H
-#define TN_BACKENDS_CPU_MATMUL_H
+#ifndef TN_BACKENDS_CPU_MATMUL_MATMUL_H
+#define TN_BACKENDS_CPU_MATMUL_MATMUL_H
 
-#include "backends/cpu/base/cpu.h"
+#include "backends/cpu/base/step.h"
 
 enum { TN__MATMUL_OUT, TN__MATMUL_A, TN__MATMUL_B, TN__MATMUL_OPERANDS };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The reference evaluator: operation steps are checked here and prepared by the kind of their operation. */
-#include "backends/cpu/base/cpu.h"
+#include "backends/cpu/base/step.h"
 #include "core/dtype.h"
 #include "core/error.h"
 

@@ -3,8 +3,8 @@
  * Keys: unsigned numbers in the order of the elements, as macros over the element's bits u of the unsigned type U. NaN
  * comes last, zeros of either sign are equal. INF: the bits of a float dtype's infinity.
  */
-#ifndef TN_BACKENDS_CPU_KEYS_H
-#define TN_BACKENDS_CPU_KEYS_H
+#ifndef TN_BACKENDS_CPU_SORT_KEYS_H
+#define TN_BACKENDS_CPU_SORT_KEYS_H
 
 #define SIGN(U) ((U)((U)1 << (8 * sizeof(U) - 1)))
 #define KEY_UNSIGNED(U, u, INF) (u)

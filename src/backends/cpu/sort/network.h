@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sorting short rows of words, several at a time. */
-#ifndef TN_BACKENDS_CPU_NETWORK_H
-#define TN_BACKENDS_CPU_NETWORK_H
+#ifndef TN_BACKENDS_CPU_SORT_NETWORK_H
+#define TN_BACKENDS_CPU_SORT_NETWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Keys sorted by quicksort, a vector of them at a time: rows too long for a network and too short for radix. */
-#ifndef TN_BACKENDS_CPU_QUICK_H
-#define TN_BACKENDS_CPU_QUICK_H
+#ifndef TN_BACKENDS_CPU_SORT_QUICK_H
+#define TN_BACKENDS_CPU_SORT_QUICK_H
 
 #include "backends/cpu/sort/radix.h"
 

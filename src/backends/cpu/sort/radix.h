@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Words that hold keys, unsigned numbers, sorted and partitioned by radix. */
-#ifndef TN_BACKENDS_CPU_RADIX_H
-#define TN_BACKENDS_CPU_RADIX_H
+#ifndef TN_BACKENDS_CPU_SORT_RADIX_H
+#define TN_BACKENDS_CPU_SORT_RADIX_H
 
 #include <tanso/base.h>
 

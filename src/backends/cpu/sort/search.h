@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Searching in sorted rows. */
-#ifndef TN_BACKENDS_CPU_SEARCH_H
-#define TN_BACKENDS_CPU_SEARCH_H
+#ifndef TN_BACKENDS_CPU_SORT_SEARCH_H
+#define TN_BACKENDS_CPU_SORT_SEARCH_H
 
 #include <tanso/base.h>
 

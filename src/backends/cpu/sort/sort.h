@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sorting a row by radix, and partitions of it. */
-#ifndef TN_BACKENDS_CPU_SORT_H
-#define TN_BACKENDS_CPU_SORT_H
+#ifndef TN_BACKENDS_CPU_SORT_SORT_H
+#define TN_BACKENDS_CPU_SORT_SORT_H
 
 #include <tanso/base.h>
 

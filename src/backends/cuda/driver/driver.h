@@ -3,8 +3,8 @@
  * The functions of CUDA's libraries that the backend calls, in tables filled by dlopen, so that the plug-in loads where
  * there is no CUDA and says what is missing. Types come from CUDA's headers. Tests put tables of their own in place.
  */
-#ifndef TN_BACKENDS_CUDA_DRIVER_H
-#define TN_BACKENDS_CUDA_DRIVER_H
+#ifndef TN_BACKENDS_CUDA_DRIVER_DRIVER_H
+#define TN_BACKENDS_CUDA_DRIVER_DRIVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

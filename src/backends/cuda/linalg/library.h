@@ -4,8 +4,8 @@
  * for, so that neither the build nor the plug-in needs them; where one is absent the operation is computed on the CPU.
  * Their types and numbers are declared here as NVIDIA's manuals of version 13.0 have them.
  */
-#ifndef TN_BACKENDS_CUDA_LIBRARY_H
-#define TN_BACKENDS_CUDA_LIBRARY_H
+#ifndef TN_BACKENDS_CUDA_LINALG_LIBRARY_H
+#define TN_BACKENDS_CUDA_LINALG_LIBRARY_H
 
 #include "backends/cuda/runtime/cuda.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Matrix products inside the CUDA backend: out = alpha a b + beta out over batches of strided matrices. */
-#ifndef TN_BACKENDS_CUDA_MATMUL_H
-#define TN_BACKENDS_CUDA_MATMUL_H
+#ifndef TN_BACKENDS_CUDA_MATMUL_MATMUL_H
+#define TN_BACKENDS_CUDA_MATMUL_MATMUL_H
 
 #include "backends/cuda/runtime/cuda.h"
 

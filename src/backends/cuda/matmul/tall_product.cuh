@@ -72,7 +72,7 @@ typedef side<ROWS, DOWN, A_ALONG> a_side;
 typedef side<COLUMNS, ACROSS, B_ALONG> b_side;
 
 constexpr int STAGE = (a_side::SIZE + b_side::SIZE + QUAD - 1) / QUAD * QUAD, SUMS = EACH * EACH * (THREADS / 2);
-static_assert(SHARED == (STAGES * STAGE > SUMS ? STAGES * STAGE : SUMS) * sizeof(T), "matmul_tall.c asks for it");
+static_assert(SHARED == (STAGES * STAGE > SUMS ? STAGES * STAGE : SUMS) * sizeof(T), "tall.c asks for it");
 
 struct product {
     factor_at a, b;

@@ -13,7 +13,7 @@ typedef unsigned long long u64;
 #define BATCH   4 /* units a thread */
 #define THREADS 256
 
-/* A window: its units, which are 16 bytes of a line, or an element where it has no lines. (As move.c has it.) */
+/* A window: its units, which are 16 bytes of a line, or an element where it has no lines. (As copy.c has it.) */
 struct part {
     u64 to, from;            /* addresses; of a fill, `from` is its element, repeated */
     i64 line;                /* bytes; 0: no lines */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the ways of scattering share. */
-#ifndef TN_BACKENDS_CUDA_SCATTER_H
-#define TN_BACKENDS_CUDA_SCATTER_H
+#ifndef TN_BACKENDS_CUDA_OPS_SCATTER_H
+#define TN_BACKENDS_CUDA_OPS_SCATTER_H
 
 #include "backends/cuda/runtime/cuda.h"
 

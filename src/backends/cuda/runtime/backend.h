@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The functions that the CUDA backend puts in its device's table. */
-#ifndef TN_BACKENDS_CUDA_BACKEND_H
-#define TN_BACKENDS_CUDA_BACKEND_H
+#ifndef TN_BACKENDS_CUDA_RUNTIME_BACKEND_H
+#define TN_BACKENDS_CUDA_RUNTIME_BACKEND_H
 
 #include "backends/cuda/runtime/cuda.h"
 

@@ -4,8 +4,8 @@
  * and others that a program has made (lanes.c). A loaded program is a list of steps, each with the function that starts
  * it; what it starts is captured as a graph, so that running the program again is one launch.
  */
-#ifndef TN_BACKENDS_CUDA_CUDA_H
-#define TN_BACKENDS_CUDA_CUDA_H
+#ifndef TN_BACKENDS_CUDA_RUNTIME_CUDA_H
+#define TN_BACKENDS_CUDA_RUNTIME_CUDA_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ typedef struct tn__cuda_held {
 } tn__cuda_held;
 
 /* Something that is started as one, for the error of a lost device: the steps of a program, or a user's kernel. See
- * lost.c. */
+ * fault.c. */
 typedef struct tn__cuda_work {
     struct tn__cuda_work *next; /* of the device's */
     const char *kernel;         /* a user's; NULL: a program */
@@ -100,7 +100,7 @@ typedef struct tn__cuda_device {
     pthread_mutex_t lock;
     tn__cuda_module *modules;  /* loaded ones */
     cublasLtHandle_t blas;     /* made when first needed */
-    tn__cuda_packed *packed;   /* memory of matmul_split.c, while some step uses it */
+    tn__cuda_packed *packed;   /* memory of matmul/split.c, while some step uses it */
     void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
     CUevent handed;            /* the end of a lane that another GPU goes behind: see peer.c */
@@ -166,7 +166,7 @@ tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why);
 /* The same where the GPU may be idle, and then nothing is waited for. */
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why);
 
-/* ---- a context that is lost (lost.c) ---- */
+/* ---- a context that is lost (fault.c) ---- */
 
 /* TN_OK for success; else latches the error, and what ruins the context for good. */
 tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *what);

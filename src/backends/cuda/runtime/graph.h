@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Programs as CUDA graphs (graph.c), and several of them launched as one (series.c). */
-#ifndef TN_BACKENDS_CUDA_GRAPH_H
-#define TN_BACKENDS_CUDA_GRAPH_H
+#ifndef TN_BACKENDS_CUDA_RUNTIME_GRAPH_H
+#define TN_BACKENDS_CUDA_RUNTIME_GRAPH_H
 
 #include "backends/cuda/runtime/cuda.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Between module.c (code that is loaded once, texts as a whole), modules.c (a program's kernels) and nvrtc.c. */
-#ifndef TN_BACKENDS_CUDA_MODULE_H
-#define TN_BACKENDS_CUDA_MODULE_H
+#ifndef TN_BACKENDS_CUDA_RUNTIME_MODULE_H
+#define TN_BACKENDS_CUDA_RUNTIME_MODULE_H
 
 #include "backends/cuda/runtime/cuda.h"
 #include "core/memory.h"

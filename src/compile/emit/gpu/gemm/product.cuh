@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The core of a matrix product in CUDA C++, the text that emit_cuda_product.c puts in front of kernels that need it,
+ * The core of a matrix product in CUDA C++, the text that kernel.c puts in front of kernels that need it,
  * behind product_factors.cuh: what a block of threads does for one tile of the result c = a b, ROWS x COLUMNS of its
  * elements.
  *

@@ -4,8 +4,8 @@
  * A product nest is a nest over the elements of the result; the sum over k is the core of its kernel (product.cuh), and
  * elementwise neighbours and short reductions are computed from the tile before it leaves the multiprocessor.
  */
-#ifndef TN_COMPILE_PRODUCT_H
-#define TN_COMPILE_PRODUCT_H
+#ifndef TN_COMPILE_EMIT_GPU_GEMM_PRODUCT_H
+#define TN_COMPILE_EMIT_GPU_GEMM_PRODUCT_H
 
 #include "compile/loops/nest.h"
 

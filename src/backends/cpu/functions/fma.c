@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The operations in float32 with fused multiply-adds: kernels are compiled for the processor that is there, and where
+ * it has these, what is not compiled is to give the same bits.
+ */
+#if defined(__x86_64__)
+#include "backends/cpu/functions/float.h"
+
+#define tn__cpu_functions_f32 tn__cpu_functions_f32_fma
+#define T      tn_f32
+#define SUFFIX f32
+#include "backends/cpu/functions/of_type.h"
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files that choose a nest's form share (form.c, reduced.c). */
+#ifndef TN_COMPILE_EMIT_GPU_CHOOSE_H
+#define TN_COMPILE_EMIT_GPU_CHOOSE_H
+
+#include "compile/emit/gpu/form.h"
+
+static inline int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static inline int64_t power_of_two(int64_t least)
+{
+    int64_t n = 1;
+    while (n < least)
+        n *= 2;
+    return n;
+}
+
+static inline int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Accesses that a form is chosen for: of elements, not of factors, raw arguments or what pieces leave. */
+static inline bool counts(const tn__access *a)
+{
+    return (a->kind == TN__ACCESS_LOAD && !a->raw && !a->factor) || (a->kind == TN__ACCESS_STORE && a->value >= 0);
+}
+
+/* Bytes that are loaded for a chunk, where an element counts as `least` if it is less: 4 where it takes a register.
+ * What other chunks load as well comes from caches and does not count. */
+int64_t tn__cu_loaded_bytes(const tn__nest *nest, int loop, int width, size_t least);
+
+/* The form of a whole reduction, in *f; what changes in it where its pieces are computed, and where they are joined. */
+void tn__cu_form_reduction(const tn__capabilities *chip, const tn__nest *nest, tn__cu_form *f);
+void tn__cu_form_pieces(const tn__nest *nest, tn__cu_form *f);
+void tn__cu_form_combination(const tn__capabilities *chip, const tn__nest *nest, tn__cu_form *f);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions in CUDA C: accumulators of a thread, and what threads do to combine theirs. The order depends on the form
+ * alone, never on which thread comes first: by halves, over lanes of a warp by shuffles, over warps through shared
+ * memory.
+ */
+#include "compile/emit/gpu/form.h"
+
+#include <stdio.h>
+
+/* ---- accumulators ---- */
+
+void tn__cu_start(tn__printer *p, int level, int width, int streams)
+{
+    char size[24] = "";
+    const char *u = width ? "[u]" : "";
+    TN__EACH_PLAIN(p, r, level) {
+        int count = p->nest->reduction[r].about_mean ? width : width * streams;
+        if (width)
+            snprintf(size, sizeof size, "[%d]", count);
+        tn__line(p, "%s t%d%s;", tn__emit_type(p, r), r, size);
+        if (width)
+            tn__line(p, "for (int u = 0; u < %d; u++)", count);
+        tn__line(p, "t%d%s = %s;", r, u, tn__emit_identity(p, r));
+    }
+    TN__EACH_POSITION(p, r, level) {
+        if (width)
+            snprintf(size, sizeof size, "[%d]", width);
+        tn__line(p, "%s t%d%s; tn_i64 at%d%s;", tn__emit_type(p, r), r, size, r, size);
+        if (width)
+            tn__line(p, "for (int u = 0; u < %d; u++)", width);
+        tn__line(p, "t%d%s = %s, at%d%s = R;", r, u, tn__emit_identity(p, r), r, u);
+    }
+}
+
+/* The position of the element in hand in the C order of the reduced loops, as an expression. */
+static void print_reduced_position(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    bool first = true;
+    for (int l = 0; l < n->loop_count; l++) {
+        if (!(n->reduced >> l & 1))
+            continue;
+        tn__text_addf(p->text, "%s(tn_i64)x%d", first ? "" : " + ", l);
+        for (int k = l + 1; k < n->loop_count; k++)
+            if (n->reduced >> k & 1)
+                tn__text_addf(p->text, " * n[%d]", TN__EXTENT(k));
+        first = false;
+    }
+}
+
+/* The element in hand goes into the accumulators of its level. A thread comes by positions in order. */
+void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level)
+{
+    const tn__nest *n = p->nest;
+    const char *u = f->kind == TN__CUDA_COLUMNS ? "[u]" : "";
+    char turn[40];
+    snprintf(turn, sizeof turn, "[q %% %d * %d + u]", f->streams, f->width);
+    TN__EACH_PLAIN(p, r, level) {
+        const char *mine = f->streams > 1 && !n->reduction[r].about_mean ? turn : u;
+        tn__emit_need(p, n->reduction[r].arg);
+        tn__line(p, "t%d%s = %s(t%d%s, v%d);", r, mine, tn__emit_function(p, r), r, mine, n->reduction[r].arg);
+    }
+    TN__EACH_POSITION(p, r, level) {
+        int v = n->reduction[r].arg;
+        tn__emit_need(p, v);
+        tn__line(p, "if (at%d%s == R || %s(t%d%s, v%d)) {", r, u, tn__emit_function(p, r), r, u, v);
+        tn__line(p, "t%d%s = v%d;", r, u, v);
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "at%d%s = ", r, u);
+        print_reduced_position(p);
+        tn__text_add(p->text, ";\n");
+        tn__line(p, "}");
+    }
+}
+
+/* Accumulator r and position, `mine`, take over those of another thread if they are better, or as good and earlier. */
+static void take_better(tn__printer *p, int r, const char *mine)
+{
+    const char *f = tn__emit_function(p, r);
+    tn__line(p, "if (j < R && (at%d%s == R || %s(t%d%s, b) || (!%s(b, t%d%s) && j < at%d%s))) {", r, mine, f, r, mine,
+             f, r, mine, r, mine);
+    tn__line(p, "t%d%s = b;", r, mine);
+    tn__line(p, "at%d%s = j;", r, mine);
+    tn__line(p, "}");
+}
+
+/* ---- rows ---- */
+
+static void shuffle(tn__printer *p, int r, bool position, int lanes)
+{
+    if (lanes < 2)
+        return;
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int h = %d; h; h /= 2) {", lanes / 2);
+    if (position) {
+        tn__line(p, "const %s b = tn_down(t%d, h, %d);", tn__emit_type(p, r), r, lanes);
+        tn__line(p, "const tn_i64 j = tn_down(at%d, h, %d);", r, lanes);
+        take_better(p, r, "");
+    } else {
+        tn__line(p, "t%d = %s(t%d, tn_down(t%d, h, %d));", r, tn__emit_function(p, r), r, r, lanes);
+    }
+    tn__line(p, "}");
+}
+
+/* Over the warps of a row: each leaves its result in shared memory, that of all blocks if several have the row, then
+ * every warp combines them all. Two combinations in turn use two stretches of it, so that one barrier is enough. */
+static void over_warps(tn__printer *p, const tn__cu_form *f, int r, bool position, int *used)
+{
+    int warps = f->lanes / 32, half = *used % 2;
+    const char *type = tn__emit_type(p, r), *whose = f->cluster ? "tn_of(k, " : "(";
+    const char *warp = f->cluster ? "lane / 32" : "threadIdx.x / 32";
+    tn__line(p, "{");
+    tn__line(p, "if (threadIdx.x %% 32 == 0) {");
+    if (f->cluster)
+        tn__line(p, "for (int k = 0; k < %d; k++) {", f->cluster);
+    tn__line(p, "((%s *)%stn_parts[%d]))[%s] = t%d;", type, whose, half, warp, r);
+    if (position)
+        tn__line(p, "%stn_places[%d])[%s] = at%d;", whose, half, warp, r);
+    if (f->cluster)
+        tn__line(p, "}");
+    tn__line(p, "}");
+    tn__line(p, f->cluster ? "tn_join();" : "__syncthreads();");
+    if (f->cluster)
+        tn__line(p, "const int w = threadIdx.x %% %d;", warps);
+    else
+        tn__line(p, "const int w = threadIdx.x / %d * %d + threadIdx.x %% %d;", f->lanes, warps, warps);
+    tn__line(p, "t%d = ((%s *)tn_parts[%d])[w];", r, type, half);
+    if (position)
+        tn__line(p, "at%d = tn_places[%d][w];", r, half);
+    tn__line(p, "}");
+    shuffle(p, r, position, warps);
+    ++*used;
+}
+
+void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *used)
+{
+    int lanes = f->lanes < 32 ? f->lanes : 32;
+    for (int r = 0; r < p->nest->reduction_count; r++) {
+        bool position = tn__ops[p->nest->reduction[r].op].props & TN_ARG;
+        if (p->nest->reduction[r].level != level)
+            continue;
+        shuffle(p, r, position, lanes);
+        if (f->lanes > 32)
+            over_warps(p, f, r, position, used);
+        int width = f->lanes > 32 ? f->lanes / 32 : lanes;
+        if (width > 1) {
+            tn__line(p, "t%d = tn_first(t%d, %d);", r, r, width);
+            if (position)
+                tn__line(p, "at%d = tn_first(at%d, %d);", r, r, width);
+        }
+    }
+}
+
+/* ---- columns: a chunk a thread, then its positions ---- */
+
+#define DOWN_PARTS  16384
+#define DOWN_PLACES 8192
+
+int64_t tn__cu_down_bytes(const tn__nest *n)
+{
+    bool position = false;
+    for (int r = 0; r < n->reduction_count; r++)
+        position = position || tn__ops[n->reduction[r].op].props & TN_ARG;
+    return DOWN_PARTS + (position ? DOWN_PLACES : 0);
+}
+
+/* Over a thread's streams, as over threads. */
+static void fold_streams(tn__printer *p, const tn__cu_form *f, int r)
+{
+    const char *combine = tn__emit_function(p, r);
+    for (int h = f->streams / 2; h && !p->nest->reduction[r].about_mean; h /= 2)
+        tn__line(p, "for (int u = 0; u < %d; u++) t%d[u] = %s(t%d[u], t%d[u + %d]);", h * f->width, r, combine, r, r,
+                 h * f->width);
+}
+
+void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
+{
+    for (int r = 0; r < p->nest->reduction_count; r++) {
+        bool position = tn__ops[p->nest->reduction[r].op].props & TN_ARG;
+        const char *type = tn__emit_type(p, r);
+        if (p->nest->reduction[r].level != level)
+            continue;
+        if (!position)
+            fold_streams(p, f, r);
+        tn__line(p, "{");
+        tn__line(p, "tn_pack<%s, %d> *const part = (tn_pack<%s, %d> *)tn_shared;", type, f->width, type, f->width);
+        if (position)
+            tn__line(p, "tn_pack<tn_i64, %d> *const place = (tn_pack<tn_i64, %d> *)(tn_shared + %d);", f->width,
+                     f->width, DOWN_PARTS);
+        tn__line(p, "if (cy < down) {");
+        tn__line(p, "for (int u = 0; u < %d; u++) part[threadIdx.x].e[u] = t%d[u];", f->width, r);
+        if (position)
+            tn__line(p, "for (int u = 0; u < %d; u++) place[threadIdx.x].e[u] = at%d[u];", f->width, r);
+        tn__line(p, "}");
+        tn__line(p, "for (int h = down / 2; h; h /= 2) {");
+        tn__line(p, "__syncthreads();");
+        tn__line(p, "if (cy < h) {");
+        tn__line(p, "const int other = threadIdx.x + h * across;");
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int u = 0; u < %d; u++) {", f->width);
+        tn__line(p, "const %s b = part[other].e[u];", type);
+        if (position) {
+            tn__line(p, "const tn_i64 j = place[other].e[u];");
+            take_better(p, r, "[u]");
+            tn__line(p, "place[threadIdx.x].e[u] = at%d[u];", r);
+        } else {
+            tn__line(p, "t%d[u] = %s(t%d[u], b);", r, tn__emit_function(p, r), r);
+        }
+        tn__line(p, "part[threadIdx.x].e[u] = t%d[u];", r);
+        tn__line(p, "}");
+        tn__line(p, "}");
+        tn__line(p, "}");
+        tn__line(p, "__syncthreads();");
+        tn__line(p, "for (int u = 0; u < %d; u++) t%d[u] = part[cx].e[u];", f->width, r);
+        if (position)
+            tn__line(p, "for (int u = 0; u < %d; u++) at%d[u] = place[cx].e[u];", f->width, r);
+        tn__line(p, "__syncthreads();");
+        tn__line(p, "}");
+    }
+}

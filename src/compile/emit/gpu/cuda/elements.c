@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A chunk's elements in CUDA C, and the care that divisions take. IEEE's divisions and square roots of float32 need a
+ * few instructions unless operands are at the ends of the range. They are computed so, all elements of a chunk without
+ * a branch; where `sure` says that an operand may have been there, the chunk, or a pass that can be repeated, is
+ * computed once more with all care.
+ */
+#include "compile/emit/gpu/form.h"
+
+/* Is e a division or square root of the pass, which accumulates nothing? */
+static bool is_careless(const tn__nest *n, int e, int pass)
+{
+    const tn__expr *x = &n->expr[e];
+    bool accumulates = n->reduced && (tn__nest_reductions(n, pass, false) || tn__nest_reductions(n, pass, true));
+    return !accumulates && x->passes >> (pass < 31 ? pass : 31) & 1 && x->printed != TN__SCOPE_ITEM &&
+           tn__is_divided(x);
+}
+
+/* The divisor of e, if it is the same for all elements and no expression before e has it; else -1. */
+static int common_divisor(const tn__nest *n, int e, int pass)
+{
+    int divisor = n->expr[e].op == TN__OP_DIVIDE && is_careless(n, e, pass) ? n->expr[e].arg[1] : -1;
+    if (divisor < 0 || n->expr[divisor].printed != TN__SCOPE_ITEM)
+        return -1;
+    for (int i = 0; i < e; i++)
+        if (n->expr[i].op == TN__OP_DIVIDE && is_careless(n, i, pass) && n->expr[i].arg[1] == divisor)
+            return -1;
+    return divisor;
+}
+
+void tn__cu_declare_inverses(tn__printer *p, int pass)
+{
+    for (int e = 0; e < p->nest->expr_count; e++) {
+        int d = common_divisor(p->nest, e, pass);
+        if (d >= 0)
+            tn__line(p, "const tn_f32 y%d = tn_inverse(v%d); const bool divides%d = tn_divides(v%d);", d, d, d, d);
+    }
+}
+
+bool tn__cu_begin_careless(tn__printer *p, int pass)
+{
+    const tn__nest *n = p->nest;
+    bool careless = false;
+    for (int e = 0; e < n->expr_count; e++)
+        careless = careless || is_careless(n, e, pass);
+    if (!careless)
+        return false;
+    tn__emit_indent(p);
+    tn__text_add(p->text, "bool sure = true");
+    for (int e = 0; e < n->expr_count; e++)
+        if (common_divisor(n, e, pass) >= 0)
+            tn__text_addf(p->text, " & divides%d", common_divisor(n, e, pass));
+    tn__text_add(p->text, ";\n");
+    return true;
+}
+
+static void elements(tn__printer *p, const tn__cu_form *f, int pass)
+{
+    tn__cu_open_elements(p, f);
+    if (p->nest->reduced)
+        tn__cu_accumulate(p, f, pass);
+    tn__cu_values(p, false, pass);
+    tn__line(p, "}");
+}
+
+void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass)
+{
+    if (!p->whole && tn__cu_begin_careless(p, pass)) {
+        p->careless = true;
+        elements(p, f, pass);
+        p->careless = false;
+        tn__line(p, "if (!sure) {");
+        elements(p, f, pass);
+        tn__line(p, "}");
+    } else {
+        elements(p, f, pass);
+    }
+    p->lane = NULL;
+}

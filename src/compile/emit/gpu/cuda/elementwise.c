@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Elementwise nests in CUDA C: a thread takes chunks of the last loop, several at once, all of whose loads come first
+ * and all of whose stores last. Where all of a thread's chunks are there in full and every access is in one piece,
+ * which nearly all threads find by one question (`whole`), nothing else is asked.
+ */
+#include "compile/emit/gpu/form.h"
+
+/* `whole`: where all chunks of a thread are there in full. */
+static void open_chunk(tn__printer *p, const tn__cu_form *f, bool whole)
+{
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
+    tn__line(p, "const ix id = first + q * (ix)blockDim.x;");
+    tn__cu_decode(p, f, tn__nest_loops(p->nest), "id");
+    if (whole)
+        tn__line(p, "const int live = %d;", f->width);
+    else if (f->loop >= 0 &&
+             tn__nest_loops(p->nest) == 1u << f->loop) /* then none is left behind the last chunk, either */
+        tn__line(p, "const ix live = (ix)n[%d] - b%d;", TN__EXTENT(f->loop), f->loop);
+    else if (f->loop >= 0)
+        tn__line(p, "const ix live = id < (ix)n[0] ? (ix)n[%d] - b%d : 0;", TN__EXTENT(f->loop), f->loop);
+    else
+        tn__line(p, "const ix live = id < (ix)n[0];");
+}
+
+/* What is stored of all chunks of a thread; or of chunk q. */
+static void declare_results(tn__printer *p, const tn__cu_form *f, bool all)
+{
+    const tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++) {
+        int i = n->store[s].access;
+        const char *type = tn__dtypes[n->access[i].dtype].ctype;
+        if (n->access[i].operand < 0)
+            continue;
+        if (all)
+            tn__line(p, "tn_pack<%s, %d> all%d[%d];", type, f->width, i, f->batch);
+        else
+            tn__line(p, "tn_pack<%s, %d> &o%d = all%d[q];", type, f->width, i, i);
+    }
+}
+
+static void loads(tn__printer *p, const tn__cu_form *f, bool whole)
+{
+    open_chunk(p, f, whole);
+    tn__cu_load(p, f, 0);
+    tn__line(p, "}");
+}
+
+/* All loads of a thread's chunks, and random numbers apart from them, where nothing branches. */
+static void print_loads(tn__printer *p, const tn__cu_form *f, bool swift)
+{
+    if (swift && !tn__cu_makes_random(p->nest)) {
+        tn__line(p, "if (whole) {");
+        tn__cu_print_whole(p, f);
+        loads(p, f, true);
+        tn__line(p, "} else {");
+        loads(p, f, false);
+        tn__line(p, "}");
+    } else {
+        loads(p, f, false);
+    }
+    if (!tn__cu_makes_random(p->nest))
+        return;
+    tn__cu_print_random_apart(p, f, 0);
+    open_chunk(p, f, false);
+    tn__line(p, "(void)live;");
+    tn__cu_mend_random(p, f, 0);
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+/* The elements of each chunk, and their stores: where a thread is swift, all behind the last one's elements. */
+static void print_results(tn__printer *p, const tn__cu_form *f, bool swift, uint32_t inner)
+{
+    const tn__nest *n = p->nest;
+    if (swift)
+        declare_results(p, f, true);
+    open_chunk(p, f, false);
+    tn__line(p, swift && !tn__cu_skips_absent(n) ? "(void)live;" : "if (live <= 0) continue;");
+    for (int s = 0; s < n->store_count; s++)
+        tn__emit_hoist(p, n->store[s].expr, inner);
+    if (swift)
+        declare_results(p, f, false);
+    else
+        tn__cu_declare_stores(p, f, false, 0);
+    tn__cu_declare_inverses(p, 0);
+    tn__cu_elements(p, f, 0);
+    if (swift) {
+        tn__line(p, "}");
+        tn__line(p, "if (whole) {");
+        tn__cu_print_whole(p, f);
+        open_chunk(p, f, true);
+        declare_results(p, f, false);
+        tn__cu_store(p, f, false, 0);
+        tn__line(p, "}");
+        tn__line(p, "continue;");
+        tn__line(p, "}");
+        open_chunk(p, f, false);
+        tn__line(p, "if (live <= 0) continue;");
+        declare_results(p, f, false);
+    }
+    tn__cu_store(p, f, false, 0);
+    tn__line(p, "}");
+}
+
+void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
+{
+    tn__nest *n = p->nest;
+    uint32_t all = tn__nest_loops(n), inner = f->loop >= 0 ? 1u << f->loop : 0;
+    p->chunk = "[q]";
+    tn__cu_begin(p, f);
+    bool swift = tn__cu_print_swift(p, f);
+    for (int s = 0; s < n->store_count; s++)
+        tn__emit_hoist(p, n->store[s].expr, all);
+    tn__cu_find(p, f, all);
+    tn__line(p, "for (ix first = (ix)block * (ix)(%d * blockDim.x) + threadIdx.x; first < (ix)n[0];", f->batch);
+    tn__line(p, "     first += (ix)blocks * (ix)(%d * blockDim.x)) {", f->batch);
+    tn__cu_declare(p, f, 0);
+    if (swift)
+        tn__line(p, "const bool whole = swift && first + (ix)(%d * blockDim.x) < (ix)n[0];", f->batch - 1);
+    print_loads(p, f, swift);
+    print_results(p, f, swift, inner);
+    tn__line(p, "}");
+}

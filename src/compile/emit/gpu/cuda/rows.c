@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows in CUDA C: reduced elements lie side by side, and a power of two of threads take a row: few of them for a short
+ * row, so that a warp has several; a whole block for a long one. What passes have in common stays in registers where a
+ * row fits; else its loads stay in shared memory, and where they do not fit either, each pass reads the row again.
+ */
+#include "compile/emit/gpu/form.h"
+
+#include <stdio.h>
+
+/* The chunks of a thread: those it holds, or the next few; `full`: all of them are there. */
+static void open_chunk(tn__printer *p, const tn__cu_form *f, bool full)
+{
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
+    tn__line(p, "const ix id = at + q * %d;", f->lanes);
+    tn__cu_decode(p, f, p->nest->reduced, "id");
+    if (full)
+        tn__line(p, "const int live = %d;", f->width);
+    else if (f->held && f->lanes == TN__CUDA_MOST) /* chunks are as few as may be: all but a thread's last are there */
+        tn__line(p, "const int live = q < %d || id < end ? %d : 0;", f->batch - 1, f->width);
+    else
+        tn__line(p, "const int live = id < end ? %d : 0;", f->width);
+}
+
+static void chunks(tn__printer *p, const tn__cu_form *f, int level, bool full)
+{
+    open_chunk(p, f, full);
+    tn__cu_load(p, f, level);
+    tn__line(p, "}");
+    open_chunk(p, f, full);
+    if (!full)
+        tn__line(p, "if (!live) continue;");
+    tn__cu_load_late(p, f, level);
+    tn__cu_keep(p, f, level);
+    tn__cu_declare_stores(p, f, false, level);
+    tn__cu_elements(p, f, level);
+    if (tn__nest_has_stores(p->nest, level)) {
+        tn__line(p, "if (there) {");
+        tn__cu_store(p, f, false, level);
+        tn__line(p, "}");
+    }
+    tn__line(p, "}");
+}
+
+static void all_chunks(tn__printer *p, const tn__cu_form *f, int level, bool in_full)
+{
+    if (f->held) {
+        tn__line(p, "{");
+        tn__line(p, "const ix at = lane;");
+        chunks(p, f, level, false);
+        tn__line(p, "}");
+        return;
+    }
+    char step[16];
+    snprintf(step, sizeof step, "%d", f->batch * f->lanes);
+    tn__line(p, "ix at = begin + lane;");
+    for (int full = in_full; full >= 0; full--) { /* where nothing asks what is there, chunks do not wait for one
+                                                     another */
+        tn__line(p, "for (; at < end - %d; at += %s) {", full ? (f->batch - 1) * f->lanes : 0,
+                 p->nest->part == TN__PART_PIECES ? "step" : step);
+        tn__cu_declare(p, f, level);
+        chunks(p, f, level, full);
+        tn__line(p, "}");
+    }
+}
+
+static void pass(tn__printer *p, const tn__cu_form *f, int level)
+{
+    p->pass = level;
+    tn__cu_declare_inverses(p, level);
+    if (f->held)
+        tn__cu_declare(p, f, level);
+    tn__line(p, "{");
+    p->whole = tn__cu_repeats(p, f, level) && tn__cu_begin_careless(p, level);
+    p->careless = p->whole;
+    all_chunks(p, f, level, true);
+    p->careless = false;
+    if (p->whole) {
+        tn__line(p, "if (!sure) {");
+        all_chunks(p, f, level, false);
+        tn__line(p, "}");
+    }
+    p->whole = false;
+    tn__line(p, "}");
+}
+
+/* The results as variables of the row. */
+static void finish(tn__printer *p, int level)
+{
+    for (int r = 0; r < p->nest->reduction_count; r++) {
+        if (p->nest->reduction[r].level != level)
+            continue;
+        int e = tn__nest_reduced_expr(p->nest, r);
+        if (tn__ops[p->nest->reduction[r].op].props & TN_ARG)
+            tn__line(p, "const tn_i64 v%d = at%d < R ? at%d : 0;", e, r, r);
+        else
+            tn__line(p, "const %s v%d = %s(t%d);", tn__emit_result_type(p, r), e, tn__emit_rounding(p, r), r);
+        p->nest->expr[e].printed = TN__SCOPE_ITEM;
+    }
+}
+
+/* Pieces of a row take turns, so that at any time all of them read what lies together. */
+static void open_turns(tn__printer *p, const tn__cu_form *f)
+{
+    const tn__nest *n = p->nest;
+    int each = f->batch * f->lanes;
+    tn__line(p, "const ix part = item / (ix)n[%d], row = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n),
+             TN__CUDA_GROUPS(n));
+    tn__line(p, "const ix begin = part * %d, end = (ix)n[%d], step = (ix)n[%d] * %d;", each, TN__CUDA_ROWS_AT(n),
+             TN__CUDA_SEGMENTS(n), each);
+}
+
+static void store_pieces(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    tn__line(p, "if (there && lane == 0) {");
+    for (int r = 0; r < n->reduction_count; r++) {
+        tn__line(p, "%c%d[(tn_i64)part * n[%d] + row] = t%d;", tn__cu_piece(n, r), n->piece[r][0], TN__CUDA_GROUPS(n),
+                 r);
+        if (tn__ops[n->reduction[r].op].props & TN_ARG)
+            tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = at%d;", n->piece[r][1], TN__CUDA_GROUPS(n), r);
+    }
+    tn__line(p, "}");
+}
+
+/* Gives what is the same everywhere, and known before any pass, its variables at the top. */
+static void hoist_constants(tn__printer *p, int index)
+{
+    tn__expr *e = &p->nest->expr[index];
+    if (e->seen)
+        return;
+    e->seen = true;
+    if (e->level == 0 && !e->loops) {
+        tn__emit_hoist(p, index, tn__nest_loops(p->nest));
+        return;
+    }
+    for (int i = 0; i < e->arity; i++)
+        hoist_constants(p, e->arg[i]);
+}
+
+void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
+{
+    tn__nest *n = p->nest;
+    int combinations = 0;
+    bool pieces = n->part == TN__PART_PIECES;
+    p->chunk = "[q]";
+    tn__cu_begin(p, f);
+    for (int r = 0; r < n->reduction_count; r++)
+        hoist_constants(p, n->reduction[r].arg);
+    for (int s = 0; s < n->store_count; s++)
+        if (!n->store[s].row)
+            hoist_constants(p, n->store[s].expr);
+    tn__cu_find(p, f, n->reduced);
+    tn__cu_declare_shared(p, f);
+    if (f->cluster) {
+        tn__line(p, "const int lane = tn_rank() * %d + threadIdx.x;", f->threads);
+        tn__line(p, "for (ix mine = block / %d; mine < (ix)n[0]; mine += blocks / %d) {", f->cluster, f->cluster);
+    } else {
+        tn__line(p, "const int lane = threadIdx.x %% %d, together = blockDim.x / %d;", f->lanes, f->lanes);
+        tn__line(p, "for (ix first = (ix)block * together; first < (ix)n[0]; first += (ix)blocks * together) {");
+        tn__line(p, "const ix mine = first + (ix)threadIdx.x / %d;", f->lanes);
+    }
+    tn__line(p, "const bool there = mine < (ix)n[0];");
+    tn__line(p, "const ix item = there ? mine : (ix)n[0] - 1;");
+    if (pieces)
+        open_turns(p, f);
+    else
+        tn__cu_open_segment(p, false, "row");
+    tn__cu_decode(p, f, tn__nest_loops(n) & ~n->reduced, "row");
+    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
+        tn__emit_hoist_pass(p, level, n->reduced);
+        tn__cu_start(p, level, 0, 1);
+        pass(p, f, level);
+        tn__cu_combine_lanes(p, f, level, &combinations);
+        if (!pieces)
+            finish(p, level);
+    }
+    if (pieces) {
+        store_pieces(p);
+    } else if (tn__cu_has_row_values(n)) {
+        bool shuffled = f->lanes <= 32; /* which has combined a warp's values, but orders no memory */
+        if (f->lanes > 1 && (shuffled || tn__cu_ends_uncombined(n)))
+            tn__line(p, f->cluster ? "tn_join();" : shuffled ? "__syncwarp();" : "__syncthreads();");
+        tn__line(p, "if (there && lane == 0) {");
+        p->scope = TN__SCOPE_ITEM;
+        tn__emit_stores(p, true, 0);
+        tn__line(p, "}");
+    }
+    if (combinations % 2) /* the next row's first combination uses the stretch that this one's last has used */
+        tn__line(p, f->cluster ? "tn_join();" : "__syncthreads();");
+    tn__line(p, "}");
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels around a matrix product, in CUDA C++. A block computes a tile of the result by the core in product.cuh or
+ * product_tensor.cuh, which leaves it in shared memory (main_loop.c). The rest of the nest is computed from there,
+ * element by element at the place where it belongs:
+ *
+ *     sums          where a thread has the whole sums, it computes their elements, from its registers: neighbours
+ *                   are read and stored together
+ *     elementwise   threads go down the rows of a column, several elements each at a time: all their loads first, then
+ *                   all their stores, so that the loads do not wait for each other
+ *     rows          results of few columns: the tile has whole rows, a warp reduces one
+ *     columns       results of few rows: the tile has whole columns, the threads of one combine by halves
+ *
+ * Where the first two have whole rows of a thin product, their blocks may go on with the product of these rows by the
+ * transpose of the factor that is in their registers (emit_back), whose elements never leave registers before they are
+ * stored.
+ */
+#include "compile/emit/gpu/form.h"
+#include "compile/emit/gpu/gemm/kernel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Elements a thread keeps in registers between its loads and its stores, if none is fetched ahead. */
+#define AT_ONCE 16
+/* Of the 64 K registers of a multiprocessor, for each of the threads of two blocks of TN__CUDA_THREADS: more than half
+ * of them, and the rest; and words of a thread's sums for which half of them are enough. */
+#define MORE_REGISTERS 136
+#define LESS_REGISTERS 120
+#define FEW_WORDS 32
+
+/* ---- passes ---- */
+
+/* Numbers of elements kept between loads and stores. */
+static bool keeps(const tn__nest *n, int s, int level)
+{
+    return !n->reduced || (!n->store[s].row && n->store[s].level == level);
+}
+
+void tn__product_declare_kept(tn__printer *p, int level)
+{
+    const tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++)
+        if (keeps(n, s, level))
+            tn__line(p, "%s kept%d[each];", tn__emit_variable_type(n->expr[n->store[s].expr].dtype), s);
+    TN__EACH_PLAIN(p, r, level)
+        tn__line(p, "%s part%d[each];", tn__emit_type(p, r), r);
+    TN__EACH_POSITION(p, r, level)
+        tn__line(p, "%s part%d[each];", tn__emit_type(p, r), r);
+}
+
+/* The values of an element of a pass. */
+void tn__product_keep_values(tn__printer *p, int level)
+{
+    tn__nest *n = p->nest;
+    for (int r = 0; r < n->reduction_count; r++)
+        if (n->reduction[r].level == level) {
+            tn__emit_need(p, n->reduction[r].arg);
+            tn__line(p, "part%d[u] = v%d;", r, n->reduction[r].arg);
+        }
+    for (int s = 0; s < n->store_count; s++)
+        if (keeps(n, s, level)) {
+            tn__emit_need(p, n->store[s].expr);
+            tn__line(p, "kept%d[u] = v%d;", s, n->store[s].expr);
+        }
+}
+
+/* Are a tile's elements computed by the threads that have their sums, without a way through shared memory? Where b lies
+ * along k, a thread's columns are no neighbours. */
+static bool from_sums(const tn__nest *n)
+{
+    const tn__product_tile *t = &n->product.tile;
+    return t->core == TN__CORE_PLAIN && !n->reduced && !n->product.goes_on && !tn__product_along_k(n, 1) &&
+           t->columns_each * tn_dtype_size(n->product.dtype) % (16 * t->slices) == 0;
+}
+
+/* Does a thread store neighbouring elements at once? Where it has sums, or behind another product. */
+static bool in_quads(const tn__nest *n, int s)
+{
+    const tn__access *a = &n->access[n->store[s].access];
+    bool sums = from_sums(n) && a->near && a->dtype == n->product.dtype;
+    return (sums || n->product.tile.core == TN__CORE_BACK) && n->product.column_loop >= 0 &&
+           a->stride[n->product.column_loop] == 1 && tn__dtypes[a->dtype].compute == a->dtype;
+}
+
+static int stored_apart(const tn__nest *n)
+{
+    int count = 0;
+    for (int s = 0; s < n->store_count; s++)
+        count += !in_quads(n, s);
+    return count;
+}
+
+void tn__product_store_kept(tn__printer *p, int level)
+{
+    const tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++) {
+        const tn__access *a = &n->access[n->store[s].access];
+        if (!keeps(n, s, level) || in_quads(n, s))
+            continue;
+        tn__emit_indent(p);
+        tn__print_element(p, n->store[s].access);
+        if (a->dtype == TN_FLOAT16 || a->dtype == TN_BFLOAT16)
+            tn__text_addf(p->text, " = tn_f32_to_%s(kept%d[u]);\n", tn__dtypes[a->dtype].suffix, s);
+        else
+            tn__text_addf(p->text, " = kept%d[u];\n", s);
+        if (n->product.goes_on && a->value == n->product.next_value)
+            tn__line(p, "((%s *)tn_lines)[row * core::COLUMNS + column] = kept%d[u];", tn__product_type(n), s);
+    }
+}
+
+/* A thread's elements, at these rows and columns: all values, then the stores of those that are not stored in quads.
+ * `sums`: the products are in its registers. */
+static void emit_passes(tn__printer *p, const char *row, const char *column, bool sums)
+{
+    tn__product_declare_kept(p, 0);
+    for (int pass = 0; pass < 1 + (stored_apart(p->nest) > 0); pass++) {
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int u = 0; u < each; u++) {");
+        if (pass == 0 && sums)
+            tn__line(p, "const auto product = [&](int, int) { return sum[u]; };");
+        tn__product_open_element(p, pass == 0, row, column);
+        if (pass == 0)
+            tn__product_keep_values(p, 0);
+        else
+            tn__product_store_kept(p, 0);
+        tn__line(p, "}");
+        tn__line(p, "}");
+    }
+}
+
+/* ---- ahead of the product ---- */
+
+void tn__product_emit_constants(tn__printer *p)
+{
+    int scope = p->scope;
+    p->scope = TN__SCOPE_ITEM;
+    for (int e = 0; e < p->nest->expr_count; e++)
+        if (p->nest->expr[e].same)
+            tn__emit_need(p, e);
+    p->scope = scope;
+}
+
+/* ---- behind another product ---- */
+
+/* What the nest behind needs beside the block's rows is made ready along with the first one's. */
+void tn__product_prepare_next(tn__printer *p)
+{
+    const tn__nest_product *product = &p->nest->product;
+    if (product->goes_on)
+        tn__line(p, "const auto next = %s(p, n + n[%d], s, block, fault);", product->next, product->next_param);
+}
+
+/* The block's rows are in memory, and its threads have b: on with the nest behind. */
+void tn__product_emit_next(tn__printer *p)
+{
+    if (!p->nest->product.goes_on)
+        return;
+    tn__line(p, "__syncthreads();");
+    tn__line(p, "next(held);");
+}
+
+/* Where a thread stores them, before they are there. */
+static void aim_quads(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++) {
+        tn__access *a = &n->access[n->store[s].access];
+        bool down = a->stride[n->product.row_loop] != 0;
+        a->own = in_quads(n, s);
+        if (!a->own)
+            continue;
+        tn__line(p, down ? "const tn_i64 step%d = n[%d];" : "const tn_i64 step%d = 0;", s,
+                 tn__stride_param(a, n->product.row_loop));
+        tn__line(p, "auto *const to%d = tn_settled(p%d + n[%d] + top * step%d + own);", s, n->store[s].access,
+                 a->param + 1, s);
+    }
+}
+
+static void store_quads(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int u = 0; u < each; u += core::QUAD) {");
+    tn__line(p, "if (u / core::QUAD < rows && own < columns) {");
+    for (int s = 0; s < n->store_count; s++) {
+        if (!in_quads(n, s))
+            continue;
+        tn__line(p, "tn_pack<%s, core::QUAD> quad%d;", tn__dtypes[n->access[n->store[s].access].dtype].ctype, s);
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int i = 0; i < core::QUAD; i++) quad%d.e[i] = kept%d[u + i];", s, s);
+        tn__line(p, "auto *const at%d = to%d + u / core::QUAD * step%d;", s, s, s);
+        tn__line(p, "tn_store(quad%d, at%d, columns - own, tn_aligned(at%d, 16));", s, s, s);
+    }
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+static void emit_back(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__product_tile *t = &n->product.tile;
+    p->emitter->needs |= TN__NEEDS_THIN;
+    tn__line(p, "typedef tn_back_product<%s, %d, %d, %d> core;", tn__product_type(n), t->rows, t->threads, t->step);
+    tn__line(p, "const tn_i64 top = block * core::ROWS, left = 0;");
+    tn__line(p, "const int rows = tn_within(n[%d] - top, core::ROWS);", TN__EXTENT(n->product.row_loop));
+    tn__line(p, "const int columns = tn_within(n[%d], core::COLUMNS);", TN__EXTENT(n->product.column_loop));
+    tn__line(p, "const int own = (int)threadIdx.x * core::QUAD;");
+    aim_quads(p);
+    tn__product_emit_origins(p);
+    tn__product_emit_constants(p);
+    tn__line(p, "return [=](const auto &held) {");
+    tn__line(p, "if (rows == 0 || columns == 0) return;");
+    tn__line(p, "constexpr int each = core::EACH;");
+    tn__line(p, "%s sum[each];", tn__product_type(n));
+    tn__line(p, "core::multiply(sum, (const %s *)tn_lines, held);", tn__product_type(n));
+    emit_passes(p, "u / core::QUAD", "own + u % core::QUAD", true);
+    if (stored_apart(n) < n->store_count)
+        store_quads(p);
+    tn__line(p, "};");
+}
+
+/* ---- elements of a tile ---- */
+
+static bool differs_down(const tn__nest *n)
+{
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && n->product.row_loop >= 0 && n->expr[e].loops >> n->product.row_loop & 1)
+            return true;
+    return false;
+}
+
+static void emit_from_sums(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    const tn__product_tile *t = &n->product.tile;
+    int each = t->rows_each * t->columns_each / t->slices;
+    tn__product_mark(n, each);
+    tn__line(p, "constexpr int each = core::EACH;");
+    tn__product_emit_core(p, &(tn__product_spread){each, "core::own_row(u)", "core::own_column(u)", .sums = true});
+    emit_passes(p, "core::own_row(u)", "core::own_column(u)", true);
+    for (int s = 0; s < n->store_count; s++) {
+        char down[24], across[24];
+        if (!in_quads(n, s))
+            continue;
+        tn__product_steps(n, n->store[s].access, down, across);
+        tn__line(p, "core::put(kept%d, q%d, %s, %s, rows, columns);", s, n->store[s].access, down, across);
+    }
+}
+
+static void emit_elementwise(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    const tn__product_tile *t = &n->product.tile;
+    int down = t->threads / t->columns, all = (t->rows + down - 1) / down;
+    tn__product_mark(n, all);
+    int turns = differs_down(n) ? 1 : (all + AT_ONCE - 1) / AT_ONCE, each = (all + turns - 1) / turns;
+    tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, each = %d;", each);
+    tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
+    tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column",
+                                                   .ready = tn__product_prepare_next});
+    tn__line(p, "for (int begin = first; begin < core::ROWS; begin += each * down) {");
+    emit_passes(p, "begin + u * down", "own_column", false);
+    tn__line(p, "}");
+    tn__product_emit_next(p);
+}
+
+void tn__emit_cuda_product(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    tn__product_find(n);
+    p->emitter->needs |= TN__NEEDS_PRODUCTS;
+    p->vector_loop = -1;
+    p->chunk = "";
+    if (n->product.tile.core == TN__CORE_BACK) {
+        emit_back(p);
+        return;
+    }
+    tn__product_emit_place(p);
+    if (from_sums(n))
+        emit_from_sums(p);
+    else if (!n->reduced)
+        emit_elementwise(p);
+    else if (n->product.column_loop >= 0 && n->reduced == 1u << n->product.column_loop)
+        tn__product_emit_rows(p);
+    else
+        tn__product_emit_columns(p);
+}
+
+/* Kernels are started while those before them still run, and go where there is room: so that no two blocks of a launch
+ * are on one multiprocessor while others have none, one that computes for long asks to be spread. The first kernel of a
+ * run begins beside the last one of the run in front of it, if both have a block on each multiprocessor: the first has
+ * most of its shared memory and less than half of its registers, the last one has it the other way round. */
+void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch)
+{
+    const tn__product_tile *t = &nest->product.tile;
+    int64_t blocks = tn__product_blocks(nest);
+    launch->threads = nest->product.tile.threads;
+    launch->most_threads = launch->threads;
+    launch->blocks = nest->loop_count && tn__nest_points(nest) == 0 && !nest->reduced ? 0 : blocks;
+    launch->shared = tn__product_shared(nest);
+    if (chip->multiprocessors && tn__product_is_long(nest))
+        launch->spread = (int)((blocks + chip->multiprocessors - 1) / chip->multiprocessors);
+    int words = t->rows_each * t->columns_each * (int)tn_dtype_size(nest->product.dtype) / 4;
+    if (launch->spread == 1 && t->threads == TN__CUDA_THREADS && words <= FEW_WORDS)
+        launch->registers = t->core == TN__CORE_WHOLE ? LESS_REGISTERS : t->core == TN__CORE_PLAIN ? MORE_REGISTERS : 0;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first half of a kernel around a matrix product, in CUDA C++: which tile a block computes, its factors, and the
+ * loads of the second half that can be under way along with them.
+ */
+#include "compile/emit/gpu/gemm/kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MOST_AHEAD 32 /* registers for what is fetched ahead */
+#define SEVERAL 3     /* elements of a thread, for which it is worth keeping where the tile begins */
+
+/* ---- factors ---- */
+
+const char *tn__product_type(const tn__nest *n) { return tn__dtypes[n->product.dtype].ctype; }
+
+/* Where in n[] the stride of an access along a loop is, as text: "0" if it has none. */
+static const char *stride_text(const tn__access *a, int loop, char *text, size_t size)
+{
+    if (loop < 0 || !a->stride[loop])
+        return "0";
+    snprintf(text, size, "n[%d]", tn__stride_param(a, loop));
+    return text;
+}
+
+/* Where in n[] the step along k is; the extent of k follows it. */
+static int k_param(const tn__nest *n, const tn__access *a) { return tn__stride_param(a, n->loop_count); }
+
+static const char *extent_text(int loop, char *text, size_t size)
+{
+    snprintf(text, size, "n[%d]", TN__EXTENT(loop));
+    return loop < 0 ? "1" : text;
+}
+
+/* Where the gathered lines of the tile begin, or what the lines have at each k, into shared memory. */
+static void emit_places(tn__printer *p, bool early)
+{
+    const tn__nest *n = p->nest;
+    const tn__access *a = &n->access[n->product.access[0]];
+    char step[24], extent[24];
+    snprintf(extent, sizeof extent, "(int)n[%d]", k_param(n, a) + 1);
+    p->in_tile = false;
+    tn__line(p, "static_assert(core::ROWS * sizeof(tn_i64) <= sizeof tn_lines, \"lines of a tile\");");
+    tn__line(p, "for (int line = threadIdx.x; line < %s; line += core::THREADS) {", a->by_k ? extent : "rows");
+    tn__line(p, "const tn_i64 x%d = %sline;", n->product.row_loop, a->by_k ? "" : "top + ");
+    tn__emit_scope(p);
+    p->fresh = early;
+    tn__emit_need(p, a->lines_at);
+    p->fresh = false;
+    snprintf(extent, sizeof extent, "n[%d]", k_param(n, a));
+    tn__line(p, "tn_lines[line] = v%d * %s;", a->lines_at,
+             a->by_k ? extent : stride_text(a, n->product.row_loop, step, sizeof step));
+    tn__line(p, "}");
+}
+
+static void places_are_there(tn__printer *p)
+{
+    tn__line(p, "__syncthreads();");
+    tn__line(p, "factor0.places = tn_lines;");
+}
+
+/* The first of the two is that of the rows of a, the second that of the columns of b. */
+static void emit_factor(tn__printer *p, int k)
+{
+    const tn__nest *n = p->nest;
+    const tn__access *a = &n->access[n->product.access[k]];
+    int loop = k ? n->product.column_loop : n->product.row_loop;
+    char step[24], lines[24];
+    tn__emit_indent(p);
+    tn__text_addf(p->text, "factor%d = tn_factor_of<%s, %s>(p%d + ", k, tn__product_type(n),
+                  tn__product_along_k(n, k) ? "true" : "false", n->product.access[k]);
+    tn__print_position(p, a);
+    tn__text_addf(p->text, ", %s, n[%d], n[%d], %s, %s);\n", stride_text(a, loop, step, sizeof step), k_param(n, a),
+                  k_param(n, a) + 1, k ? "columns" : "rows", extent_text(loop, lines, sizeof lines));
+}
+
+/* Does the core keep what a thread needs of b in registers? */
+static bool holds(const tn__nest *n)
+{
+    return n->product.tile.core == TN__CORE_THIN || n->product.tile.core == TN__CORE_SHORT;
+}
+
+/* Does a lie in shared memory before the first of b's copies is started? */
+static bool is_whole(const tn__nest *n) { return n->product.tile.core == TN__CORE_WHOLE; }
+
+static void emit_type(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__product_tile *t = &n->product.tile;
+    const char *a_along = tn__product_along_k(n, 0) ? "true" : "false",
+               *b_along = tn__product_along_k(n, 1) ? "true" : "false";
+    const tn__access *a = &n->access[n->product.access[0]];
+    const char *gathered = a->by_k ? ", true, true" : a->lines ? ", true" : "", *truth[] = {"false", "true"};
+    bool few = a->gather_extent <= t->step * t->slices * t->stages;
+    p->emitter->needs |= (t->core == TN__CORE_TENSOR ? TN__NEEDS_TENSOR : 0) |
+                         (t->core == TN__CORE_WHOLE ? TN__NEEDS_WHOLE : 0) | (holds(n) ? TN__NEEDS_THIN : 0);
+    p->emitter->whole_products |= t->core == TN__CORE_WHOLE;
+    if (t->core == TN__CORE_TENSOR)
+        tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns,
+                 t->rows_each, t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
+    else if (t->core == TN__CORE_WHOLE)
+        tn__line(p, "typedef tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d%s> core;", tn__product_type(n),
+                 t->rows, t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages,
+                 gathered);
+    else if (t->core == TN__CORE_THIN)
+        tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns,
+                 t->slices, tn__product_in_one_piece(n) ? "true" : "false", tn__product_thin_once(n) ? "true" : "false",
+                 gathered);
+    else if (t->core == TN__CORE_SHORT)
+        tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns,
+                 t->threads, t->step, gathered);
+    else
+        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %s> core;",
+                 tn__product_type(n), t->rows, t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices,
+                 t->step, t->stages, a_along, b_along, truth[a->lines != 0], truth[a->by_k], truth[few]);
+}
+
+/* ---- elements ---- */
+
+void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column)
+{
+    const tn__nest_product *product = &p->nest->product;
+    if (values) {
+        tn__line(p, "{");
+        tn__line(p, "const int row = min(%s, rows - 1), column = min(%s, columns - 1);", row, column);
+    } else {
+        tn__line(p, "if (%s < rows && %s < columns) {", row, column);
+        tn__line(p, "const int row = %s, column = %s;", row, column);
+    }
+    if (product->row_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = top + row;", product->row_loop);
+    if (product->column_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = left + column;", product->column_loop);
+    tn__emit_scope(p);
+    p->in_tile = true;
+}
+
+void tn__product_print_place(tn__printer *p, const tn__access *a, const char *row, const char *column)
+{
+    const tn__nest *n = p->nest;
+    tn__text_addf(p->text, "n[%d]", a->param + 1);
+    for (int l = 0; l < n->loop_count; l++) {
+        if (!a->stride[l])
+            continue;
+        if (l == n->product.row_loop || l == n->product.column_loop)
+            tn__text_addf(p->text, " + %s * n[%d]", l == n->product.row_loop ? row : column, tn__stride_param(a, l));
+        else
+            tn__text_addf(p->text, " + x%d * n[%d]", l, tn__stride_param(a, l));
+    }
+}
+
+void tn__product_emit_origins(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    const tn__nest_product *product = &n->product;
+    const tn__product_tile *t = &product->tile;
+    bool many = t->rows * t->columns >= SEVERAL * t->threads &&
+                !(product->column_loop >= 0 && n->reduced >> product->column_loop & 1);
+    for (int i = 0; i < n->access_count; i++) {
+        tn__access *a = &n->access[i];
+        int64_t reach = 0;
+        for (int l = 0; l < n->loop_count; l++)
+            if (l == product->row_loop || l == product->column_loop)
+                reach += llabs(a->stride[l]) * (l == product->row_loop ? product->tile.rows : product->tile.columns);
+        bool plain = a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle;
+        a->near = many && plain && !a->held && !a->own && a->value >= 0 && reach < INT32_MAX;
+        if (!a->near)
+            continue;
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "auto *const q%d = tn_kept(p%d + ", i, i);
+        tn__product_print_place(p, a, "top", "left");
+        tn__text_add(p->text, ");\n");
+        for (int l = 0; l < n->loop_count; l++)
+            if (a->stride[l] && (l == product->row_loop || l == product->column_loop))
+                tn__line(p, "const int %s%d = tn_kept((int)n[%d]);", l == product->row_loop ? "down" : "across", i,
+                         tn__stride_param(a, l));
+    }
+}
+
+/* ---- what elements need beside the product ---- */
+
+void tn__product_find(tn__nest *n)
+{
+    for (int e = 0; e < n->expr_count; e++) { /* each stands behind what it needs */
+        tn__expr *x = &n->expr[e];
+        const tn__access *a = x->kind == TN__EXPR_LOAD ? &n->access[x->access] : NULL;
+        x->given = !a || a->given;
+        x->free = x->kind != TN__EXPR_PRODUCT && x->kind != TN__EXPR_REDUCED && x->kind != TN__EXPR_SINGLE &&
+                  x->kind != TN__EXPR_RAW && !(a && a->gathered && !a->known);
+        x->same = x->kind == TN__EXPR_SCALAR || (x->kind == TN__EXPR_OP && !x->user && !tn__is_divided(x));
+        for (int i = 0; i < x->arity; i++) {
+            const tn__expr *arg = &n->expr[x->arg[i]];
+            x->given = x->given && arg->given;
+            x->free = x->free && arg->free;
+            x->same = x->same && arg->same;
+        }
+    }
+}
+
+/* Marks the loads under an expression that can be done ahead, as long as there are registers. */
+static void mark(tn__nest *n, int e, int each, int *registers)
+{
+    tn__expr *x = &n->expr[e];
+    if (x->kept || x->seen)
+        return;
+    x->seen = true;
+    if (x->kind == TN__EXPR_LOAD && x->free) {
+        bool down = n->product.row_loop >= 0 && x->loops >> n->product.row_loop & 1;
+        int size = (int)tn_dtype_size(tn__dtypes[x->dtype].compute),
+            needs = (down ? each : 1) * (size < 8 ? 1 : size / 4);
+        if (needs > *registers)
+            return;
+        *registers -= needs;
+        x->kept = true;
+        x->passes = 1; /* which all other passes are behind */
+        return;
+    }
+    for (int i = 0; i < x->arity; i++)
+        mark(n, x->arg[i], each, registers);
+}
+
+void tn__product_mark(tn__nest *n, int each)
+{
+    int registers = MOST_AHEAD;
+    for (int r = 0; r < n->reduction_count; r++)
+        mark(n, n->reduction[r].arg, each, &registers);
+    for (int s = 0; s < n->store_count; s++)
+        mark(n, n->store[s].expr, each, &registers);
+}
+
+static bool any_ahead(const tn__nest *n, bool first)
+{
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && n->expr[e].given == first)
+            return true;
+    return false;
+}
+
+void tn__product_steps(const tn__nest *n, int access, char down[24], char across[24])
+{
+    const tn__nest_product *product = &n->product;
+    const int64_t *stride = n->access[access].stride;
+    snprintf(down, 24, product->row_loop >= 0 && stride[product->row_loop] ? "down%d" : "0", access);
+    snprintf(across, 24, product->column_loop >= 0 && stride[product->column_loop] ? "across%d" : "0", access);
+}
+
+/* Does the core fetch an element's number along with its neighbours, which are the thread's, too? */
+static bool fetched(const tn__nest *n, const tn__product_spread *spread, int e)
+{
+    const tn__access *a = &n->access[n->expr[e].access];
+    return spread->sums && a->near && a->dtype == n->product.dtype;
+}
+
+/* Loads what has been marked, that which the program is given or the rest. */
+static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool first)
+{
+    tn__nest *n = p->nest;
+    bool others = false;
+    if (!any_ahead(n, first))
+        return;
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && n->expr[e].given == first) {
+            tn__line(p, "%s k%d[each];", tn__emit_variable_type(n->expr[e].dtype), e);
+            others |= !fetched(n, spread, e);
+        }
+    tn__line(p, "if (%s && columns > 0) {", spread->any ? spread->any : "rows > 0");
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && n->expr[e].given == first && fetched(n, spread, e)) {
+            char down[24], across[24];
+            int access = n->expr[e].access;
+            tn__product_steps(n, access, down, across);
+            tn__line(p, "core::fetch<%s>(k%d, q%d, %s, %s, rows, columns);", first ? "true" : "false", e, access, down,
+                     across);
+        }
+    p->pass = 0;
+    p->lane = "u";
+    if (!others) {
+        tn__line(p, "}");
+        return;
+    }
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int u = 0; u < each; u++) {");
+    tn__product_open_element(p, true, spread->row, spread->column);
+    p->fresh = first;
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && n->expr[e].given == first && !fetched(n, spread, e))
+            tn__emit_need(p, e);
+    p->fresh = false;
+    tn__line(p, "}");
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+void tn__product_emit_place(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__nest_product *product = &n->product;
+    char rows[24], columns[24];
+    extent_text(product->row_loop, rows, sizeof rows);
+    extent_text(product->column_loop, columns, sizeof columns);
+    emit_type(p);
+    tn__line(p, "unsigned q = (unsigned)block;");
+    tn__line(p, "const tn_i64 left = (tn_i64)(q %% (unsigned)n[%d]) * core::COLUMNS;", product->param + 1);
+    tn__line(p, "q /= (unsigned)n[%d];", product->param + 1);
+    tn__line(p, "const tn_i64 top = (tn_i64)(q %% (unsigned)n[%d]) * core::ROWS;", product->param);
+    tn__line(p, "q /= (unsigned)n[%d];", product->param);
+    for (int l = n->loop_count - 1; l >= 0; l--)
+        if (l != product->row_loop && l != product->column_loop) {
+            tn__line(p, "const tn_i64 x%d = q %% (unsigned)n[%d];", l, TN__EXTENT(l));
+            tn__line(p, "q /= (unsigned)n[%d];", TN__EXTENT(l));
+        }
+    tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", rows);
+    tn__line(p, "const int columns = tn_within(%s - left, core::COLUMNS);", columns);
+    tn__line(p, "%s *const tile = (%s *)tn_shared;", tn__product_type(n), tn__product_type(n));
+    tn__product_emit_origins(p);
+}
+
+static void emit_factors(tn__printer *p)
+{
+    const tn__nest_product *product = &p->nest->product;
+    const tn__access *a = &p->nest->access[product->access[0]];
+    bool gathered = a->lines && !a->by_k;
+    tn__line(p, "tn_factor<%s> factor0, factor1;", tn__product_type(p->nest));
+    tn__line(p, "{");
+    if (product->row_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = %s;", product->row_loop, gathered ? "0" : "top");
+    if (product->column_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = left;", product->column_loop);
+    emit_factor(p, 0);
+    emit_factor(p, 1);
+    tn__line(p, "}");
+}
+
+/* Starts the copies of factors, or fetches b. */
+static void emit_start(tn__printer *p, bool a, bool b, bool last, int depth)
+{
+    const char *names[] = {"false", "true"};
+    if (is_whole(p->nest)) {
+        if (a)
+            tn__line(p, "core::bring_a(tile, factor0, n[%d]);", depth);
+        if (b)
+            tn__line(p, "core::bring_b(tile, factor1, n[%d]);", depth);
+    } else if (!holds(p->nest))
+        tn__line(p, "tn_start<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", names[a], names[b], names[last],
+                 depth);
+    else if (b && p->nest->product.tile.core == TN__CORE_THIN)
+        tn__line(p, "core::hold(held, tile, factor1, n[%d]);", depth);
+    else if (b)
+        tn__line(p, "core::hold(held, factor1, own_column);");
+}
+
+static void emit_run(tn__printer *p, const tn__product_spread *spread, int depth)
+{
+    const tn__product_tile *t = &p->nest->product.tile;
+    if (spread->sums) {
+        tn__line(p, "%s sum[each];", tn__product_type(p->nest));
+        tn__line(p, "core::run(sum, tile, factor0, factor1, n[%d]);", depth);
+        return;
+    }
+    if (t->core == TN__CORE_SHORT) {
+        tn__line(p, "const auto product = [&](int row, int) { return core::at(factor0, held, row); };");
+        return;
+    }
+    tn__line(p, "core::run(tile, factor0, factor1, n[%d]%s);", depth, holds(p->nest) ? ", held" : "");
+    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
+}
+
+/* Ends the block where something has failed; copies that are under way end first. */
+static void emit_stop(tn__printer *p)
+{
+    tn__line(p, holds(p->nest) ? "if (failed) return;" : "if (failed) { tn_copies_wait<0>(); return; }");
+}
+
+/* A kernel is started while those before it still run: what the program is given is fetched at once, all else when they
+ * have ended; and what elements need beside the product comes along with its factors, not behind them. Whether
+ * something has failed is asked for first, but waited for when the loads behind it are under way, too, unless these are
+ * at positions that may not be there. */
+void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
+{
+    const tn__nest *n = p->nest;
+    const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
+    int depth = k_param(n, a) + 1;
+    bool places_first = a->lines && n->expr[a->lines_at].given, places_late = a->lines && !places_first;
+    bool a_first = a->given && !places_late, b_first = is_whole(n) ? b->constant : b->given;
+    emit_factors(p);
+    if (holds(n))
+        tn__line(p, "core::held held;");
+    else if (a_first || b_first)
+        tn__line(p, "tn_read_anew<core, %s, %s>(factor0, factor1);", a_first ? "true" : "false",
+                 b_first ? "true" : "false");
+    if (places_first) /* some threads ask where they are while the others start b's copies */
+        emit_places(p, true);
+    if (b_first && !is_whole(n))
+        emit_start(p, false, true, false, depth);
+    if (places_first)
+        places_are_there(p);
+    if (a_first)
+        emit_start(p, true, b_first && is_whole(n), b_first, depth);
+    emit_ahead(p, spread, true);
+    bool aims = n->product.tile.core == TN__CORE_THIN, lines_known = !a->lines || places_first;
+    if (spread->ready)
+        spread->ready(p);
+    if (aims && b_first)
+        tn__line(p, "core::take(held, tile, factor1, n[%d]);", depth);
+    if (aims && lines_known)
+        tn__line(p, "core::aim(held, factor0);");
+    tn__line(p, "tn_take_over();");
+    tn__line(p, "const tn_u64 failed = TN_FAILED((*(const tn_failure *)fault));");
+    if (places_late) {
+        emit_stop(p);
+        emit_places(p, false);
+        places_are_there(p);
+    }
+    if (aims && !lines_known)
+        tn__line(p, "core::aim(held, factor0);");
+    if (!a_first || !b_first)
+        emit_start(p, !a_first, !b_first, true, depth);
+    if (aims && !b_first)
+        tn__line(p, "core::take(held, tile, factor1, n[%d]);", depth);
+    emit_ahead(p, spread, false);
+    if (!places_late && !holds(n))
+        emit_stop(p);
+    emit_run(p, spread, depth);
+    if (!places_late && holds(n))
+        emit_stop(p);
+    p->pass = 1;
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a reduction is spread over the threads of a GPU: rows, whose threads lie along what is reduced, or columns, whose
+ * threads lie along what is kept; in whose registers a row or a column stays; in how many pieces few of them are
+ * reduced.
+ *
+ * The order in which a reduction combines follows from the logical shape and the chip: so that the same sum gives the
+ * same bits whatever it is fused with, and however its operands lie. Only which loop neighbours lie along depends on
+ * strides, and that only where there is much to gain.
+ */
+#include "compile/emit/gpu/choose.h"
+
+#define HELD_REGISTERS  64   /* for values that stay from pass to pass; a quarter where a block has all its threads */
+#define REGISTERS       65536 /* of a multiprocessor */
+#define OTHER_REGISTERS 9    /* of a thread, for what it computes with */
+#define EXPENSIVE_WORDS 10   /* twice those for what exp and its like compute with */
+#define OTHER_WORDS     16   /* the same of a thread that goes through columns, for simple sums */
+#define MOST_THREADS    1536 /* of a multiprocessor that are worth having fewer registers each */
+#define ENOUGH_THREADS  1024 /* the same where each holds 9 to 16 words, and must not have to put them away */
+#define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole
+                                chunks */
+#define CLUSTER_WORDS   160  /* registers of a thread that a row may take which several blocks hold together */
+#define MOST_CLUSTERED  8    /* blocks of a cluster */
+#define FEWEST_CLUSTERED ((int64_t)1 << 20) /* elements: smaller nests may share a launch */
+#define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
+#define STREAMED        4    /* chunks under way where rows are longer than that */
+#define STREAMED_BYTES  64   /* of them, for a thread of columns in pieces: a chip full of such threads needs no more */
+#define AT_ONCE         4    /* blocks of a multiprocessor: with more, few kernels have registers for all at once */
+#define PIECES          32   /* the same of rows in pieces, most of which wait until others have ended */
+#define SPLIT_CHUNKS    16   /* chunks or rows a thread has to go through at least before a reduction is split */
+#define HELD_ROWS       16   /* of a thread of columns: their chunks of float32 take all of HELD_REGISTERS */
+#define FEWEST_ACROSS   8    /* threads side by side, whose chunks of 16 bytes are a cache's line of 128 */
+#define WIDTH   4  /* elements of a chunk, where extents allow */
+#define NARROW_WIDTH 8 /* the same of many elements of 16 bits, so that a chunk is 16 bytes */
+#define NARROW_KEPT  40 /* registers of a thread that a row's values may take which are loaded as 16 bits */
+#define EACH    4  /* chunks of a row that a thread takes before more threads take part */
+#define ALONE   16 /* elements of a row that a single thread takes */
+#define SHARED  2  /* chunks a thread of rows that do not need a warp, which take less each if fewer threads look for
+                      their row and combine */
+#define MANY    65536
+
+static bool has_positions(const tn__nest *n)
+{
+    for (int r = 0; r < n->reduction_count; r++)
+        if (tn__ops[n->reduction[r].op].props & TN_ARG)
+            return true;
+    return false;
+}
+
+/* Does it vary with what is reduced? */
+static bool goes_down(const tn__nest *n, const tn__access *a)
+{
+    for (int l = 0; l < n->loop_count; l++)
+        if (n->reduced >> l & 1 && a->stride[l])
+            return true;
+    return false;
+}
+
+/* Of the given loops the one that most accesses of every element, not of results, are contiguous along, the last of
+ * several; how many they are. -1: there are no loops. */
+static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
+{
+    int best = -1;
+    *score = -1;
+    for (int l = n->loop_count - 1; l >= 0; l--) {
+        int found = 0;
+        for (int i = 0; i < n->access_count; i++)
+            found += counts(&n->access[i]) && !n->access[i].gathered && n->access[i].stride[l] == 1 &&
+                     goes_down(n, &n->access[i]);
+        if (loops >> l & 1 && found > *score) {
+            best = l;
+            *score = found;
+        }
+    }
+    return best;
+}
+
+/* ---- rows ---- */
+
+/* Registers that the values of a chunk take which are loaded or computed in one pass and used in another. */
+static int64_t held_words(const tn__nest *n, int width)
+{
+    int64_t words = 0;
+    for (int i = 0; i < n->access_count; i++) {
+        bool varies = false;
+        for (int l = 0; l < n->loop_count; l++)
+            varies = varies || (n->reduced >> l & 1 && n->access[i].stride[l]);
+        if (n->access[i].kind == TN__ACCESS_LOAD && varies && !tn__cu_same_in_rows(n, &n->access[i]))
+            words += at_least(width * (int64_t)tn_dtype_size(n->access[i].dtype) / 4, 1);
+    }
+    return at_least(words, width);
+}
+
+/* Bytes of the loads of a row that several passes need: see tn__cu_find. */
+static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
+{
+    uint32_t passes[TN__CUDA_EXPRS] = {0};
+    int64_t bytes = 0;
+    if (n->expr_count > TN__CUDA_EXPRS || tn__nest_passes(n) > 31)
+        return 0;
+    for (int r = 0; r < n->reduction_count; r++)
+        passes[n->reduction[r].arg] |= 1u << n->reduction[r].level;
+    for (int s = 0; s < n->store_count; s++)
+        if (!n->store[s].row)
+            passes[n->store[s].expr] |= 1u << n->store[s].level;
+    for (int e = n->expr_count - 1; e >= 0; e--) { /* what an expression is made of comes before it */
+        const tn__expr *x = &n->expr[e];
+        if (x->kind == TN__EXPR_REDUCED || !(x->loops & n->reduced))
+            continue;
+        for (int i = 0; i < x->arity; i++)
+            passes[x->arg[i]] |= passes[e];
+        if (x->kind == TN__EXPR_LOAD && !x->arity && (passes[e] & (passes[e] - 1)))
+            bytes += tn__cu_shared_bytes(f, &n->access[x->access], f->rows);
+    }
+    return bytes;
+}
+
+/* Blocks that hold a row together, of which a thread has so many registers: few, as they wait for one another; but so
+ * many that two of them fit on a multiprocessor, as measured (see bench/README.md), and that few rows have most
+ * multiprocessors. */
+static int blocks_of_cluster(int64_t words, int64_t rows, int64_t multiprocessors)
+{
+    int blocks = words <= 40 ? 2 : words <= 108 ? 4 : MOST_CLUSTERED;
+    while (blocks < MOST_CLUSTERED && rows * blocks < multiprocessors)
+        blocks *= 2;
+    return blocks;
+}
+
+/* A row that has all threads of a block and is too long for a quarter of their registers. A block that holds it is
+ * alone on its multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others
+ * move bytes. Loads of 16 bytes, of which a block has enough under way if they are many, are better off without waiting
+ * for other blocks. */
+static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+{
+    int64_t each = tn__cu_kept_words(n, f->loop, f->width), batch = up(at_least(f->chunks, 1), f->lanes);
+    int64_t words = batch * each, others = OTHER_REGISTERS + each;
+    for (int i = 0; i < n->access_count; i++)
+        others += 2 * counts(&n->access[i]); /* an address */
+    bool alone = words <= REGISTERS / TN__CUDA_MOST - others; /* fits in those of one block */
+    bool together = chip->clusters && tn__nest_points(n) >= FEWEST_CLUSTERED;
+    if (alone && f->width >= WIDTH && words >= MANY_WORDS && tn__nest_rows(n) >= chip->multiprocessors)
+        together = false;
+    if (!alone && (!together || words > CLUSTER_WORDS))
+        return;
+    f->held = true;
+    f->batch = (int)batch;
+    if (!together)
+        return;
+    f->cluster = blocks_of_cluster(words, tn__nest_rows(n), chip->multiprocessors);
+    f->threads = f->lanes / f->cluster;
+    f->resident = (int)at_most(REGISTERS / (f->threads * up(words + others, 8) * 8), MOST_THREADS / f->threads);
+}
+
+/* Elements of a chunk at most: more where something is read or written, and all of it has 16 bits or fewer. */
+static int widest_chunk(const tn__nest *n)
+{
+    size_t largest = 0;
+    for (int i = 0; i < n->access_count; i++) {
+        const tn__access *a = &n->access[i];
+        size_t size = tn_dtype_size(a->dtype);
+        if (counts(a) && goes_down(n, a) && !tn__cu_same_in_rows(n, a))
+            largest = size > largest ? size : largest;
+    }
+    return tn__nest_points(n) >= MANY && (largest == 1 || largest == 2) ? NARROW_WIDTH : WIDTH;
+}
+
+static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+{
+    int64_t reduced = tn__nest_rows(n) ? tn__nest_points(n) / tn__nest_rows(n) : 0;
+    int64_t extent = tn__nest_points(n) < MANY ? n->innermost : n->extent[f->loop];
+    int widest = widest_chunk(n);
+    f->kind = TN__CUDA_ROWS;
+    for (f->width = 1; f->width < widest && extent % (2 * f->width) == 0;)
+        f->width *= 2;
+    f->chunks = f->rows = reduced / f->width;
+    int64_t each = f->width == 1 ? 2 * EACH : EACH;
+    bool simple = tn__nest_passes(n) == 1 && !has_positions(n), narrow = f->width > WIDTH;
+    if (narrow && (simple || EACH * tn__cu_kept_words(n, f->loop, f->width) > NARROW_KEPT))
+        each = EACH / 2;
+    int64_t lanes = f->chunks <= 32 ? power_of_two(up(f->chunks, SHARED))
+                                    : at_least(power_of_two(up(f->chunks, each)), 32);
+    f->lanes = reduced <= ALONE ? 1 : (int)at_most(lanes, TN__CUDA_MOST);
+    f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
+    f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 8 * EACH);
+    int64_t words = f->batch * held_words(n, f->width),
+            room = f->lanes == TN__CUDA_MOST ? HELD_REGISTERS / 4 : HELD_REGISTERS;
+    f->held = (int64_t)f->batch * f->lanes >= f->chunks &&
+              (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
+    if (f->held && f->lanes >= 32 && tn__nest_passes(n) > 1)
+        f->resident = (words > 32                    ? 0
+                       : words > 16 && !narrow       ? 768
+                       : words > 8                   ? ENOUGH_THREADS
+                       : f->threads == TN__CUDA_MOST ? 2 * TN__CUDA_MOST
+                                                     : MOST_THREADS) /
+                      f->threads;
+    if (!f->held && f->lanes == TN__CUDA_MOST && n->part == TN__PART_WHOLE && tn__nest_passes(n) > 1)
+        long_rows(chip, n, f);
+    if (!f->held) {
+        f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
+        f->shared = f->lanes == TN__CUDA_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */
+        f->shared = f->shared + OTHER_SHARED <= (int64_t)chip->shared_memory ? f->shared : 0;
+        /* such a block has half as many registers a thread */
+        f->batch = f->shared ? (int)at_least(2 * STREAMED / f->width, 2) : f->batch;
+    }
+    f->groups = tn__nest_rows(n);
+}
+
+/* ---- columns ---- */
+
+/* Of TN__CUDA_THREADS threads, so many lie across, fewer than 32 where that leaves multiprocessors idle. */
+static int lanes_across(int64_t wanted, int64_t chunks)
+{
+    int lanes = 32;
+    while (lanes > 1 && (lanes / 2 >= chunks || (lanes > 2 && up(chunks, lanes) < wanted)))
+        lanes /= 2;
+    return lanes;
+}
+
+static bool may_split(const tn__nest *n)
+{
+    return n->reduction_count && n->reduction_count <= TN__MAX_PIECES && tn__nest_points(n) >= MANY &&
+           tn__nest_passes(n) <= 1;
+}
+
+/* How many segments there may be of a column, each of enough rows for a thread. */
+static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__CUDA_THREADS / SPLIT_CHUNKS; }
+
+/* Could a block hold columns of so many rows? */
+static bool are_short(int64_t rows) { return rows * FEWEST_ACROSS <= HELD_ROWS * TN__CUDA_THREADS; }
+
+/* Neighbours are read best by 32 threads side by side. Where columns are too few to fill the chip so, fewer lie across
+ * and read less of each row, but for columns that are long enough to be split either way. (Those that are not have the
+ * same order in a nest that may be split and in one that may not.) */
+static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int64_t chunks, int64_t rows)
+{
+    int all = lanes_across(1, chunks), few = lanes_across(chip->multiprocessors, chunks);
+    bool fills = may_split(n) && !are_short(rows) && most_segments(rows, few) >= 2 &&
+                 up(chunks, all) * most_segments(rows, all) >= chip->multiprocessors;
+    return fills || n->beside ? all : few;
+}
+
+/* So few threads side by side that the others can hold short columns. */
+static int lanes_that_hold(int lanes, int64_t rows)
+{
+    while (are_short(rows) && rows * lanes > HELD_ROWS * TN__CUDA_THREADS)
+        lanes /= 2;
+    return lanes;
+}
+
+/* Of few rows, so many threads across that each has several, at least `rows` of them. */
+static int lanes_for_rows(const tn__capabilities *chip, const tn__cu_form *f, int64_t chunks, int lanes, int64_t rows)
+{
+    while (lanes >= 32 && lanes < TN__CUDA_THREADS && f->rows * lanes < rows * TN__CUDA_THREADS &&
+           chunks / (2 * lanes) >= 2 * AT_ONCE * chip->multiprocessors)
+        lanes *= 2;
+    return lanes;
+}
+
+/* Threads side by side, and with them the order of sums, are few where columns are short, so that these can be held if
+ * they are gone through more than once. Variances, whose accumulators take long to combine, and what is gone through
+ * once have more of them, each with the sums, in turns, of those that it stands for. What lies beside a product is
+ * spread as if the chip were full: its order may be another than alone. */
+static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int64_t chunks, tn__cu_form *f)
+{
+    int all = lanes_of_columns(chip, n, chunks, f->rows), lanes = lanes_that_hold(all, f->rows);
+    if (n->beside) {
+        f->lanes = all;
+    } else {
+        lanes = lanes_for_rows(chip, f, chunks, lanes, STREAMED);
+        f->lanes = tn__nest_deviates(n) && up(chunks, all) >= 2 * chip->multiprocessors && all > lanes ? all : lanes;
+        if (tn__nest_deviates(n) || tn__nest_passes(n) == 1)
+            f->lanes = lanes_for_rows(chip, f, chunks, f->lanes, STREAMED * STREAMED);
+    }
+    f->streams = f->lanes / lanes;
+}
+
+/* What varies from column to column alone would take registers for each row. */
+static bool loads_of_columns(const tn__nest *n, int loop)
+{
+    for (int e = 0; e < n->expr_count; e++) {
+        const tn__expr *x = &n->expr[e];
+        if ((x->kind == TN__EXPR_LOAD || tn__cu_is_random(x)) && x->loops >> loop & 1 && !(x->loops & n->reduced))
+            return true;
+    }
+    return false;
+}
+
+/* Columns that are gone through several times stay in registers if they are short; not of 16 bits, which are read
+ * again as fast. */
+static void hold_columns(const tn__nest *n, tn__cu_form *f)
+{
+    if (tn__nest_passes(n) == 1 || n->part != TN__PART_WHOLE || widest_chunk(n) > WIDTH || loads_of_columns(n, f->loop))
+        return;
+    int64_t batch = at_least(up(f->rows * f->lanes, TN__CUDA_THREADS), 1);
+    int64_t words = batch * tn__cu_kept_words(n, f->loop, f->width);
+    if (batch > HELD_ROWS || words > HELD_REGISTERS)
+        return;
+    f->held = true;
+    f->batch = (int)batch;
+    f->resident = words > 32 ? 2 : words > 16 ? 3 : 4;
+}
+
+/* Columns in pieces: as many blocks a multiprocessor as leave their threads the registers for what is under way, sums,
+ * what is stored, addresses, and what is computed in between, as far as that is known here. */
+static void settle_columns(const tn__nest *n, tn__cu_form *f)
+{
+    int64_t words = OTHER_WORDS + f->width * n->reduction_count, computed = 0, most = 2 * STREAMED;
+    int64_t loaded = tn__cu_loaded_bytes(n, f->loop, f->width, 1);
+    for (int e = 0; e < n->expr_count; e++) {
+        bool expensive = tn__ops[n->expr[e].op].props & TN_EXPENSIVE;
+        if (n->expr[e].arity > 0 && n->expr[e].loops & n->reduced) {
+            computed += expensive ? EXPENSIVE_WORDS : 1;
+            most = expensive ? STREAMED * WIDTH / f->width : most;
+        }
+    }
+    f->batch = (int)(loaded ? at_least(at_most(STREAMED_BYTES / loaded, most), 1) : STREAMED);
+    words += tn__cu_loaded_bytes(n, f->loop, f->width, 4) / 4 * f->batch;
+    for (int r = 0; r < n->reduction_count; r++)
+        words += n->reduction[r].about_mean ? 3 * f->width : 0;
+    for (int i = 0; i < n->access_count; i++)
+        if (counts(&n->access[i]) && goes_down(n, &n->access[i]))
+            words += n->access[i].kind == TN__ACCESS_LOAD ? 2 : 2 + f->width;
+    words += computed / 2;
+    f->resident = (int)at_least(at_most(REGISTERS / TN__CUDA_THREADS / (up(words, 8) * 8), AT_ONCE), 2);
+}
+
+/* Wider chunks' results are exchanged in the same room, so they must be small ones. */
+static int down_width(const tn__nest *n, int64_t extent)
+{
+    bool small = extent % NARROW_WIDTH == 0 && !has_positions(n);
+    for (int r = 0; r < n->reduction_count; r++)
+        small = small && !n->reduction[r].about_mean && tn_dtype_size(n->reduction[r].dtype) <= 8;
+    return small ? widest_chunk(n) : WIDTH;
+}
+
+static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+{
+    int64_t kept = tn__nest_rows(n), extent = n->extent[f->loop];
+    f->kind = TN__CUDA_COLUMNS;
+    f->exchanged = tn__cu_down_bytes(n);
+    f->width = down_width(n, extent);
+    f->chunks = up(extent, f->width);
+    f->rows = kept ? tn__nest_points(n) / kept : 0;
+    f->batch = STREAMED;
+    f->threads = TN__CUDA_THREADS;
+    spread_columns(chip, n, up(kept, f->width), f);
+    hold_columns(n, f);
+    f->groups = extent ? up(kept / extent * f->chunks, f->lanes) : 0;
+}
+
+/* ---- pieces, and either of the two ---- */
+
+/* What the pieces gave: columns of partial results. */
+void tn__cu_form_combination(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+{
+    int64_t kept = tn__nest_rows(n);
+    f->kind = TN__CUDA_COMBINE;
+    f->exchanged = tn__cu_down_bytes(n);
+    f->loop = -1;
+    f->rows = f->segments = n->segments;
+    f->threads = TN__CUDA_THREADS;
+    f->lanes = lanes_across(chip->multiprocessors, kept);
+    f->groups = up(kept, f->lanes);
+}
+
+void tn__cu_form_pieces(const tn__nest *n, tn__cu_form *f)
+{
+    f->segments = n->segments;
+    f->segment = up(f->rows, n->segments);
+    if (f->kind == TN__CUDA_COLUMNS)
+        settle_columns(n, f);
+    if (f->kind == TN__CUDA_ROWS) {
+        f->held = false;
+        f->shared = 0;
+        f->lanes = f->threads = TN__CUDA_THREADS;
+        f->batch = f->width == 1 ? 2 * STREAMED : STREAMED;
+    }
+}
+
+void tn__cu_form_reduction(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+{
+    uint32_t kept = tn__nest_loops(n) & ~n->reduced;
+    bool down = n->last_kept;
+    int row = 31 - __builtin_clz(n->reduced), column = kept ? 31 - __builtin_clz(kept) : -1, row_score, column_score;
+    if (tn__nest_points(n) >= MANY) {
+        int best = contiguous_loop(n, n->reduced, &row_score), across = contiguous_loop(n, kept, &column_score);
+        row = has_positions(n) ? row : best; /* a thread comes by positions in order */
+        column = across;
+        down = column_score > row_score || (column_score == row_score && n->last_kept);
+    }
+    f->loop = down ? column : row;
+    if (down)
+        columns(chip, n, f);
+    else
+        rows(chip, n, f);
+}
+
+/* ---- whether it is better in pieces ---- */
+
+bool tn__cu_holds_rows(const tn__capabilities *chip, const tn__nest *n)
+{
+    tn__cu_form f = tn__cu_form_of(chip, n);
+    return f.kind == TN__CUDA_ROWS && f.held && f.cluster;
+}
+
+/* How many segments a reduction's rows or columns would best be in. */
+static int64_t best_segments(const tn__capabilities *chip, const tn__cu_form *f)
+{
+    /* threads that keep the memory busy; those of columns all at once, or nearly: each piece ends in a combination, and
+     * how many there are must not depend on what is fused, as registers do */
+    int64_t wanted = (f->kind == TN__CUDA_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
+    int64_t threads = f->kind == TN__CUDA_ROWS ? f->groups * f->lanes : f->groups * f->threads;
+    int64_t most = most_segments(f->rows, f->kind == TN__CUDA_ROWS ? 1 : f->lanes / f->streams);
+    return at_most(threads ? wanted / threads : 0, most);
+}
+
+bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
+{
+    n->part = TN__PART_WHOLE;
+    if (!may_split(n))
+        return false;
+    tn__cu_form f = tn__cu_form_of(emitter->chip, n);
+    int64_t segments = best_segments(emitter->chip, &f);
+    if (segments < 2)
+        return false;
+    n->segments = up(f.rows, up(f.rows, segments));
+    return true;
+}
+
+bool tn__cu_needs_splitting(const tn__capabilities *chip, const tn__nest *n)
+{
+    bool again = tn__nest_passes(n) > 1, many = n->reduction_count > TN__MAX_PIECES;
+    if (n->product.there || n->reduction_count == 0 || tn__nest_points(n) < MANY || !(again || many))
+        return false;
+    tn__cu_form f = tn__cu_form_of(chip, n);
+    return best_segments(chip, &f) >= 2 && (f.kind == TN__CUDA_COLUMNS || !again);
+}

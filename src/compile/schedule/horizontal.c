@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What units read and may overwrite, and which launches have room for others: noted once, so that sharing launches out
+ * looks at each unit, and not at each pair of them.
+ */
+#include "compile/emit/emit.h"
+#include "compile/emit/gpu/gemm/product.h"
+#include "compile/schedule/horizontal.h"
+
+#define BLOCKS_BESIDE  4         /* a multiprocessor, of products that share a launch */
+#define POINTS_BESIDE  (1 << 18) /* of what else does */
+#define THREADS_BESIDE 256       /* of a block, so that each has the registers that products need */
+
+/* ---- what units read and take over ---- */
+
+static bool is_taken(const tn__fuser *f, const tn__access *a)
+{
+    int leaf = a->kind == TN__ACCESS_LOAD ? f->graph->value[a->value].leaf : -1;
+    return leaf >= 0 && f->graph->leaf[leaf].donatable;
+}
+
+static bool add_once(tn__numbers *list, int number)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i] == number)
+            return true;
+    return tn__numbers_add(list, number);
+}
+
+/* The memory plan may let a result of a nest take over the memory of a leaf that it reads. */
+static bool note_nest(tn__sharer *h, tn__unit_facts *of, const tn__nest *nest)
+{
+    bool gives = false, done = true;
+    for (int t = 0; t < nest->target_count; t++)
+        gives = gives || h->results[nest->target[t]];
+    for (int a = 0; a < nest->access_count && done; a++)
+        if (is_taken(h->f, &nest->access[a]))
+            done =
+                add_once(&of->reads, nest->access[a].value) && (!gives || add_once(&of->takes, nest->access[a].value));
+    of->fails = of->fails || tn__may_fail(nest);
+    of->overwrites = of->overwrites || tn__overwrites(h->f, nest);
+    return done;
+}
+
+bool tn__note_units(tn__sharer *h)
+{
+    const tn__graph *graph = h->f->graph;
+    bool done = true;
+    for (int r = 0; r < graph->result_count; r++)
+        h->results[tn__view_base(graph, graph->result[r])] = true;
+    for (int i = 0; i < h->s->count && done; i++)
+        for (int k = 0; k < h->s->unit[i].count && done; k++)
+            done = note_nest(h, &h->of[i], h->s->unit[i].nest[k]);
+    return done;
+}
+
+bool tn__numbers_meet(const tn__numbers *a, const tn__numbers *b)
+{
+    for (int i = 0; i < a->count; i++)
+        for (int k = 0; k < b->count; k++)
+            if (a->at[i] == b->at[k])
+                return true;
+    return false;
+}
+
+bool tn__unit_is_operation(const tn__sharer *h, int i) { return h->s->unit[i].value >= 0; }
+
+bool tn__units_apart(const tn__sharer *h, int i, int k)
+{
+    const tn__unit_facts *a = &h->of[i], *b = &h->of[k];
+    return h->f->updates && ((a->fails && b->overwrites) || (a->overwrites && b->fails));
+}
+
+tn__item *tn__unit_item(const tn__sharer *h, int unit, int k)
+{
+    const tn__unit *u = &h->s->unit[unit];
+    return &h->f->item[u->count ? u->nest[k]->number : h->f->item_of[u->value]];
+}
+
+int tn__unit_items(const tn__sharer *h, int unit) { return h->s->unit[unit].count ? h->s->unit[unit].count : 1; }
+
+int tn__last_needed(const tn__sharer *h, int unit, bool by_launch)
+{
+    int last = -1;
+    for (int k = 0; k < tn__unit_items(h, unit); k++) {
+        const tn__numbers *needs = &tn__unit_item(h, unit, k)->needs;
+        for (int n = 0; n < needs->count; n++) {
+            int other = h->f->item[tn__item_now(h->f, needs->at[n])].unit;
+            int at = other < 0 || other == unit ? -1 : by_launch ? h->s->unit[other].launch : other;
+            last = at > last ? at : last;
+        }
+    }
+    return last;
+}
+
+bool tn__unit_facts_join(tn__unit_facts *to, const tn__unit_facts *from)
+{
+    bool done = true;
+    for (int i = 0; i < from->reads.count; i++)
+        done = done && add_once(&to->reads, from->reads.at[i]);
+    for (int i = 0; i < from->takes.count; i++)
+        done = done && add_once(&to->takes, from->takes.at[i]);
+    to->fails |= from->fails;
+    to->overwrites |= from->overwrites;
+    return done;
+}
+
+void tn__unit_facts_free(tn__unit_facts *of)
+{
+    tn__free(of->reads.at);
+    tn__free(of->takes.at);
+}
+
+/* ---- launches ---- */
+
+static bool shares_launches(const tn__units *s, const tn__unit *u)
+{
+    const tn__emit_target *target = s->emitter->target;
+    tn__part_launch launch = {0};
+    if (!u->count)
+        return false;
+    target->launch(s->emitter, &(tn__kernel_part){.nest = u->nest, .count = u->count}, false, &launch);
+    if (launch.threads > THREADS_BESIDE)
+        return false;
+    if (u->small)
+        return true;
+    if (u->nest[0]->product.there)
+        return launch.blocks <= (int64_t)BLOCKS_BESIDE * s->fuser->device->capabilities.multiprocessors;
+    return tn__nest_points(u->nest[0]) <= POINTS_BESIDE && !target->splits(s->emitter, u->nest[0]);
+}
+
+/* Notes whether a launch has room for any unit. */
+static void note_room(tn__sharer *h, int at)
+{
+    const tn__launch_facts *l = &h->launch[at];
+    bool open = h->s->unit[at].launch == at && l->nests < TN__MOST_NESTS && l->words + h->least <= TN__MOST_WORDS;
+    for (int k = l->first; k >= 0 && open; k = h->of[k].next)
+        open = h->of[k].shares;
+    uint64_t bit = (uint64_t)1 << at % 64;
+    h->open[at / 64] = open ? h->open[at / 64] | bit : h->open[at / 64] & ~bit;
+}
+
+void tn__begin_launches(tn__sharer *h)
+{
+    const tn__units *s = h->s;
+    h->least = TN__MOST_WORDS;
+    for (int i = 0; i < s->count; i++) {
+        const tn__unit *u = &s->unit[i];
+        h->of[i].shares = shares_launches(s, u);
+        h->of[i].next = -1;
+        h->launch[i] = (tn__launch_facts){.first = i, .units = 1, .nests = u->count, .words = u->words};
+        h->least = u->count && u->words < h->least ? u->words : h->least;
+    }
+    for (int i = 0; i < s->count; i++)
+        note_room(h, i);
+}
+
+int tn__open_before(const tn__sharer *h, int at)
+{
+    if (at < 0)
+        return -1;
+    uint64_t bits = h->open[at / 64] << (63 - at % 64);
+    if (bits)
+        return at - __builtin_clzll(bits);
+    for (int w = at / 64 - 1; w >= 0; w--)
+        if (h->open[w])
+            return 64 * w + 63 - __builtin_clzll(h->open[w]);
+    return -1;
+}
+
+int tn__open_behind(const tn__sharer *h, int at)
+{
+    for (int w = at / 64; w <= h->s->count / 64; w++) {
+        uint64_t bits = h->open[w] >> (w == at / 64 ? at % 64 : 0) << (w == at / 64 ? at % 64 : 0);
+        if (bits)
+            return 64 * w + __builtin_ctzll(bits);
+    }
+    return -1;
+}
+
+bool tn__fits_beside(const tn__sharer *h, int i, int at)
+{
+    const tn__launch_facts *l = &h->launch[at];
+    const tn__unit *u = &h->s->unit[i];
+    if (l->nests + u->count > TN__MOST_NESTS || l->words + u->words > TN__MOST_WORDS)
+        return false;
+    for (int k = l->first; k >= 0; k = h->of[k].next)
+        if (tn__numbers_meet(&h->of[k].reads, &h->of[i].takes) || tn__numbers_meet(&h->of[i].reads, &h->of[k].takes) ||
+            tn__units_apart(h, i, k))
+            return false;
+    return true;
+}
+
+void tn__put_in_launch(tn__sharer *h, int i, int at)
+{
+    tn__unit *u = &h->s->unit[i];
+    tn__launch_facts *from = &h->launch[u->launch], *to = &h->launch[at];
+    int *link = &from->first;
+    while (*link != i)
+        link = &h->of[*link].next;
+    *link = h->of[i].next;
+    from->units--;
+    from->nests -= u->count;
+    from->words -= u->words;
+    h->of[i].next = to->first;
+    to->first = i;
+    to->units++;
+    to->nests += u->count;
+    to->words += u->words;
+    int old = u->launch;
+    u->launch = at;
+    note_room(h, old);
+    note_room(h, at);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions in two steps, for a machine whose workers are more than the rows: pieces of the rows first, then what the
+ * pieces gave. Both steps are parts of one nest; between them lies a temporary for each reduction, by piece and row.
+ */
+#include "compile/emit/emit.h"
+#include "compile/emit/gpu/form.h"
+#include "compile/fuse/fuse.h"
+
+#define LONG_ROW   16384
+#define DEVIATIONS 4  /* float32 of a tn_deviations (cuda_helpers.cuh) */
+#define PROCESSORS 16 /* of a CPU: whatever there are, the same plan */
+
+bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest)
+{
+    int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
+    if (!nest->reduced || rows == 0)
+        return false;
+    if (tn__nest_passes(nest) > 1 && rows < workers && tn__nest_points(nest) / rows >= LONG_ROW &&
+        tn__nest_points(nest) >= LONG_ROW * workers)
+        return !(device->clusters && tn__cu_holds_rows(device, nest));
+    return device->target == TN__TARGET_CUDA && tn__cu_needs_splitting(device, nest);
+}
+
+/* Marks what expression e is made of. */
+static void use(tn__nest *nest, int e)
+{
+    tn__expr *x = &nest->expr[e];
+    if (x->seen)
+        return;
+    x->seen = true;
+    if (x->kind == TN__EXPR_LOAD || x->kind == TN__EXPR_INDEX || x->kind == TN__EXPR_RAW)
+        nest->access[x->access].idle = false;
+    for (int i = 0; i < x->arity; i++)
+        use(nest, x->arg[i]);
+}
+
+/* Leaves out what a part does not touch. */
+static void choose_part(tn__nest *nest, tn__part part)
+{
+    nest->part = part;
+    for (int e = 0; e < nest->expr_count; e++)
+        nest->expr[e].seen = false;
+    for (int i = 0; i < nest->access_count; i++)
+        nest->access[i].idle = true;
+    for (int r = 0; r < nest->reduction_count && part == TN__PART_PIECES; r++)
+        use(nest, nest->reduction[r].arg);
+    for (int s = 0; s < nest->store_count; s++)
+        if (nest->store[s].row == (part == TN__PART_RESULTS)) {
+            use(nest, nest->store[s].expr);
+            nest->access[nest->store[s].access].idle = false;
+        }
+    for (int r = 0; r < nest->reduction_count; r++)
+        for (int k = 0; k < 2; k++)
+            if (nest->piece[r][k] >= 0) {
+                tn__access *a = &nest->access[nest->piece[r][k]];
+                a->idle = false;
+                a->kind = part == TN__PART_PIECES ? TN__ACCESS_STORE : TN__ACCESS_LOAD;
+            }
+}
+
+/* A temporary of so many elements for each piece and row, and the nest's access to it; -1 without memory. */
+static int add_piece(tn__draft *draft, tn__nest *nest, tn_dtype dtype, int each)
+{
+    int64_t size = each * nest->segments * tn__nest_rows(nest);
+    int value = tn__draft_scratch(draft, dtype, size);
+    if (value < 0 || !tn__grow((void **)&nest->access, &nest->access_capacity, (size_t)nest->access_count + 1,
+                               sizeof *nest->access))
+        return -1;
+    nest->access[nest->access_count] = (tn__access){.value = value, .dtype = dtype, .whole = size};
+    return nest->access_count++;
+}
+
+bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest)
+{
+    for (int r = 0; r < nest->reduction_count; r++) {
+        bool position = tn__ops[nest->reduction[r].op].props & TN_ARG;
+        int each = nest->reduction[r].about_mean ? DEVIATIONS : 1;
+        nest->piece[r][0] = add_piece(draft, nest, tn__dtypes[nest->reduction[r].dtype].compute, each);
+        nest->piece[r][1] = position ? add_piece(draft, nest, TN_INT64, 1) : -1;
+        if (nest->piece[r][0] < 0 || (position && nest->piece[r][1] < 0))
+            return false;
+    }
+    for (tn__part part = TN__PART_PIECES; part <= TN__PART_RESULTS; part++) {
+        choose_part(nest, part);
+        tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
+        if (!step || !tn__emit_step(emitter, &(tn__kernel_part){.nest = &nest, .count = 1}, 1, step))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* The words of a training run, from its caller, its snapshot and the recipe. */
+#include "train/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/options.h"
+#include "data/dataset.h"
+
+/* Those that change the course of a run must be the same when it is resumed. */
+static const struct {
+    const char *key;  /* in the file */
+    const char *name; /* in messages */
+    bool must_agree;
+    uint64_t most; /* of a number; 0: a text */
+} rows[TN__WORD_COUNT] = {
+    [TN__WORD_DATASET] = {"tanso.dataset", "dataset", true, 0},
+    [TN__WORD_SAMPLES] = {"tanso.samples", "number of training samples", true, INT64_MAX},
+    [TN__WORD_MODEL] = {"tanso.model", "model", true, 0},
+    [TN__WORD_OPTIMIZER] = {"tanso.optimizer", "optimizer", true, 0},
+    [TN__WORD_SCHEDULE] = {"tanso.schedule", "schedule", true, 0},
+    [TN__WORD_EXTEND] = {"tanso.extend", "list of extensions", true, 0},
+    [TN__WORD_BATCH] = {"tanso.batch", "batch", true, INT64_MAX},
+    [TN__WORD_SEED] = {"tanso.seed", "seed", true, UINT64_MAX},
+    [TN__WORD_EPOCHS] = {"tanso.epochs", "epochs", false, INT_MAX},
+    [TN__WORD_INPUT] = {"tanso.input", "shape of a sample", true, 0},
+};
+
+void tn__words_free(tn__words *words)
+{
+    for (int i = 0; i < TN__WORD_COUNT; i++)
+        tn__free(words->text[i]);
+    *words = (tn__words){0};
+}
+
+tn_status tn__words_set(tn__words *words, tn__word word, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = tn__vformat(format, args);
+    va_end(args);
+    if (!text)
+        return tn__fail_memory("train", strlen(format));
+    tn__free(words->text[word]);
+    words->text[word] = text;
+    return TN_OK;
+}
+
+uint64_t tn__words_number(const tn__words *words, tn__word word)
+{
+    return words->text[word] ? strtoull(words->text[word], NULL, 10) : 0;
+}
+
+tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_opts *opts)
+{
+    if (!dataset || !*dataset)
+        return tn__fail(TN_ERR_VALUE, "train", "expected the name of a dataset, got %s", dataset ? "\"\"" : "NULL");
+    if (TN__OPTION(opts, epochs, 1) < 1)
+        return tn__fail(TN_ERR_VALUE, "train", "expected 1 epoch or more, got %d", opts->epochs);
+    if (TN__OPTION(opts, batch, 1) < 1)
+        return tn__fail(TN_ERR_VALUE, "train", "expected minibatches of 1 sample or more, got %" PRId64, opts->batch);
+    /* A folder is remembered by its whole path, so that the run can be resumed and evaluated from anywhere. */
+    bool known = false;
+    for (int i = 0; i < tn__dataset_name_count; i++)
+        known |= strcmp(dataset, tn__dataset_names[i]) == 0;
+    char *folder = known ? NULL : realpath(dataset, NULL);
+    tn_status status = tn__words_set(words, TN__WORD_DATASET, "%s", folder ? folder : dataset);
+    free(folder);
+    if (status == TN_OK && opts->model)
+        status = tn__words_set(words, TN__WORD_MODEL, "%s", opts->model);
+    if (status == TN_OK && opts->optimizer)
+        status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", opts->optimizer);
+    if (status == TN_OK && opts->schedule)
+        status = tn__words_set(words, TN__WORD_SCHEDULE, "%s", opts->schedule);
+    if (status == TN_OK && opts->extend)
+        status = tn__words_set(words, TN__WORD_EXTEND, "%s", opts->extend);
+    if (status == TN_OK && opts->batch)
+        status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, opts->batch);
+    if (status == TN_OK && TN__GIVEN(opts, seed))
+        status = tn__words_set(words, TN__WORD_SEED, "%" PRIu64, opts->seed);
+    if (status == TN_OK && opts->epochs)
+        status = tn__words_set(words, TN__WORD_EPOCHS, "%d", opts->epochs);
+    return status;
+}
+
+/* A whole number as tn__words_set writes them, of `most` at most. */
+static bool is_number(const char *text, uint64_t most)
+{
+    errno = 0;
+    return *text && strspn(text, "0123456789") == strlen(text) && strtoull(text, NULL, 10) <= most && !errno;
+}
+
+tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const char *path)
+{
+    for (int i = 0; i < TN__WORD_COUNT; i++) {
+        const char *stored = tn_archive_text(snapshot, rows[i].key), *given = words->text[i];
+        if (!stored)
+            return tn__fail(TN_ERR_FORMAT, "train",
+                            "'%s' does not say its %s (\"%s\"): it is no snapshot of a training run; "
+                            "train without resuming",
+                            path, rows[i].name, rows[i].key);
+        if (rows[i].most && !is_number(stored, rows[i].most))
+            return tn__fail(TN_ERR_FORMAT, "train",
+                            "'%s': expected its %s (\"%s\") to be a number from 0 to %" PRIu64 ", found '%.64s': it is "
+                            "damaged; train without resuming",
+                            path, rows[i].name, rows[i].key, rows[i].most, stored);
+        if (given && rows[i].must_agree && strcmp(given, stored) != 0)
+            return tn__fail(TN_ERR_VALUE, "train",
+                            "cannot resume with another %s: '%s' was made with '%s', and '%s' was asked "
+                            "for; resume with the same, or train anew",
+                            rows[i].name, path, stored, given);
+        tn_status status = given ? TN_OK : tn__words_set(words, (tn__word)i, "%s", stored);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+tn_status tn__words_fit(tn__words *words, int64_t outputs)
+{
+    static const char fits[] = "linear:*";
+    const char *model = words->text[TN__WORD_MODEL];
+    size_t length = model ? strlen(model) : 0, tail = sizeof fits - 1;
+    if (length < tail || strcmp(model + length - tail, fits) != 0)
+        return TN_OK;
+    return tn__words_set(words, TN__WORD_MODEL, "%.*s%" PRId64, (int)length - 1, model, outputs);
+}
+
+tn_status tn__words_default(tn__words *words, int64_t outputs)
+{
+    const tn_recipe *recipe;
+    const char *dataset = words->text[TN__WORD_DATASET];
+    if (strncmp(dataset, TN__SYNTHETIC, strlen(TN__SYNTHETIC)) == 0)
+        dataset += strlen(TN__SYNTHETIC); /* a stand-in is trained as what it stands for */
+    for (int i = 0; (recipe = tn_train_recipe(i))->dataset[0] != '*'; i++)
+        if (strcmp(recipe->dataset, dataset) == 0)
+            break;
+    tn_status status = TN_OK;
+    if (!words->text[TN__WORD_MODEL])
+        status = tn__words_set(words, TN__WORD_MODEL, "%s", recipe->model);
+    if (status == TN_OK)
+        status = tn__words_fit(words, outputs);
+    if (status == TN_OK && !words->text[TN__WORD_SCHEDULE]) /* a recipe's goes with its optimizer */
+        status = tn__words_set(words, TN__WORD_SCHEDULE, "%s",
+                               words->text[TN__WORD_OPTIMIZER] ? "constant" : recipe->schedule);
+    if (status == TN_OK && !words->text[TN__WORD_OPTIMIZER])
+        status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", recipe->optimizer);
+    if (status == TN_OK && !words->text[TN__WORD_EXTEND])
+        status = tn__words_set(words, TN__WORD_EXTEND, "%s", "");
+    if (status == TN_OK && !words->text[TN__WORD_BATCH])
+        status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, recipe->batch);
+    if (status == TN_OK && !words->text[TN__WORD_SEED])
+        status = tn__words_set(words, TN__WORD_SEED, "0");
+    if (status == TN_OK && !words->text[TN__WORD_EPOCHS])
+        status = tn__words_set(words, TN__WORD_EPOCHS, "%d", recipe->epochs);
+    return status;
+}
+
+tn_status tn__words_archive(const tn__words *words, tn_archive *archive)
+{
+    tn_status status = TN_OK;
+    for (int i = 0; i < TN__WORD_COUNT && status == TN_OK; i++)
+        if (words->text[i])
+            status = tn_archive_set_text(archive, rows[i].key, words->text[i]);
+    return status;
+}
