@@ -111,6 +111,7 @@ static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *sha
 /* Whoever is told of operations, and from which depth on recording takes the long way: from 0 while somebody is. */
 static _Atomic(tn__recording_hook) recording_hook;
 static _Atomic uint32_t deep = TN__MAX_DEPTH;
+uint32_t tn__depth_limit = TN__MAX_DEPTH;
 
 /* Gives values to the inputs that are as deep as a recording may be, before it records; and tells of what it does. */
 static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dtype, const tn__shape *shape,
@@ -123,7 +124,7 @@ static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dty
     for (int i = 0; i < arity; i++) {
         if (in[i]->error)
             return error_of_input(in[i]);
-        if (in[i]->depth >= TN__MAX_DEPTH && tn__evaluate_hook && !self->evaluating) {
+        if (in[i]->depth >= tn__max_depth() && tn__evaluate_hook && !self->evaluating) {
             self->evaluating = true;
             tn_status status = tn__evaluate_hook(in[i]);
             self->evaluating = false;
@@ -143,7 +144,13 @@ static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dty
 void tn__watch_recording(tn__recording_hook hook)
 {
     atomic_store_explicit(&recording_hook, hook, memory_order_release);
-    atomic_store_explicit(&deep, hook ? 0 : TN__MAX_DEPTH, memory_order_relaxed);
+    atomic_store_explicit(&deep, hook ? 0 : tn__max_depth(), memory_order_relaxed);
+}
+
+void tn__set_max_depth(uint32_t depth)
+{
+    __atomic_store_n(&tn__depth_limit, depth, __ATOMIC_RELAXED);
+    tn__watch_recording(atomic_load_explicit(&recording_hook, memory_order_acquire));
 }
 
 tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,

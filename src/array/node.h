@@ -305,8 +305,14 @@ uint16_t tn__thread_number(void);
 /* A fresh stamp for marks in traversals of this thread. */
 uint32_t tn__stamp(void);
 
-/* Called by the builders when a recording has grown to TN__MAX_DEPTH; set by the engine. */
-#define TN__MAX_DEPTH 2000
+/* How deep a recording gets before its inputs are computed first: far deeper than a network's step, as what is computed
+ * so is forgotten but for its results, and computed again by what needs more of it; only a recording that nobody ever
+ * asks for a value of gets there. Tests set less. */
+#define TN__MAX_DEPTH 65536
+extern uint32_t tn__depth_limit;
+static inline uint32_t tn__max_depth(void) { return __atomic_load_n(&tn__depth_limit, __ATOMIC_RELAXED); }
+void tn__set_max_depth(uint32_t depth);
+/* Called by the builders when a recording has grown to that depth; set by the engine. */
 extern tn_status (*tn__evaluate_hook)(tn__node *node);
 /* Computes nodes in one evaluation; set by the engine. */
 extern tn_status (*tn__evaluate_all_hook)(int count, tn__node *const *nodes);

@@ -31,7 +31,7 @@ static const unsigned char manners[TN__OP_COUNT] = {
 /* An operand that can be recorded as it is. */
 static inline bool is_fit(const tn__thread *self, const tn__node *a)
 {
-    return !a->error && (a->storage || a->owner == self->number) && a->depth < TN__MAX_DEPTH &&
+    return !a->error && (a->storage || a->owner == self->number) && a->depth < tn__max_depth() &&
            !(a->flags & TN__NODE_WEAK);
 }
 

@@ -71,8 +71,10 @@ tn_status tn__tape_through_update(tn__tape *t, tn__tape_step *s, tn__tape_step *
 
 /* Would what the rule of this step records get as deep as a recording may be? Rules record some tens of operations one
  * on another at most. */
-#define TN__STRETCH (TN__MAX_DEPTH - TN__MAX_DEPTH / 8)
-static inline bool tn__is_deep(const tn__node *node) { return node->depth >= TN__STRETCH && tn__node_pending(node); }
+static inline bool tn__is_deep(const tn__node *node)
+{
+    return node->depth >= tn__max_depth() - tn__max_depth() / 8 && tn__node_pending(node);
+}
 static inline bool tn__tape_is_deep(const tn__tape *t, const tn__tape_step *s)
 {
     bool deep = tn__is_deep(s->node) || (s->gradient && tn__is_deep(s->gradient));

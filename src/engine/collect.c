@@ -353,7 +353,7 @@ bool tn__computed_along(const tn__handle *handle, const tn__device *device, tn__
 {
     const tn__node *node = handle->node;
     bool small = node->flags & TN__NODE_BACKWARD || node->shape->size <= SMALL_SIZE;
-    bool last = mode == TN__COLLECT_DEEP && node->depth + LAST_LEVELS > TN__MAX_DEPTH;
+    bool last = mode == TN__COLLECT_DEEP && node->depth + LAST_LEVELS > tn__max_depth();
     bool wanted = handle->written || (mode == TN__COLLECT_STEP && small) || last;
     return wanted && !node->storage && !node->error && node->device == device && !(node->flags & TN__NODE_WEAK);
 }

@@ -146,7 +146,7 @@ tn_status tn_eval_all(int count, const tn_array *const *arrays)
 
 static tn_status evaluate_one(tn__node *node)
 {
-    return evaluate(1, &node, node->depth < TN__MAX_DEPTH ? TN__COLLECT_ALONG : TN__COLLECT_DEEP);
+    return evaluate(1, &node, node->depth < tn__max_depth() ? TN__COLLECT_ALONG : TN__COLLECT_DEEP);
 }
 
 /* Backward's stretches compute the forward pass again by intention, as its values take memory. */

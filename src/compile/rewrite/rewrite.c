@@ -17,6 +17,7 @@
 typedef struct rewriter {
     bool one_pass;        /* sums of squared deviations without their mean first */
     tn__graph to;         /* the new graph; values are numbered as there */
+    int depth;            /* of the reshape under way */
     int *table;           /* open addressing: 1 + value number */
     uint32_t mask;
 } rewriter;
@@ -69,15 +70,20 @@ static bool is_cast_leaf(const rewriter *r, const tn__value *v)
     return v->op == TN__OP_CAST && r->to.value[v->in[0]].leaf >= 0;
 }
 
+/* Operations in a row that a reshape goes down through: more of them are not computed in one loop anyway. */
+#define MAX_RESHAPED 200
+
 /* Reshape of an elementwise or generated value: the same operation over reshaped inputs. */
 static int reshaped_map(rewriter *r, int v, const tn__shape *shape)
 {
     tn__value copy = r->to.value[v];
     copy.shape = shape;
     copy.uses = 1;
+    r->depth++;
     for (int i = 0; i < copy.arity; i++)
         if ((copy.in[i] = reshaped(r, copy.in[i], shape)) < 0)
             return -1;
+    r->depth--;
     return intern(r, &copy);
 }
 
@@ -88,8 +94,9 @@ static int reshaped(rewriter *r, int v, const tn__shape *shape)
         return v;
     int kind = tn__value_kind(&value);
     bool once = value.uses == 1; /* uses of the old graph, carried along: a value needed in both shapes stays one */
+    bool near = r->depth < MAX_RESHAPED;
     bool map = kind == TN__KIND_MAP || (kind == TN__KIND_USER && !value.attr.user->raw && value.arity > 0);
-    if ((map && (once || is_cast_leaf(r, &value))) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
+    if ((map && near && (once || is_cast_leaf(r, &value))) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
         return reshaped_map(r, v, shape);
     if (value.op == TN__OP_RESHAPE)
         return reshaped(r, value.in[0], shape);
