@@ -370,6 +370,16 @@ void tn__array_set(tn_array *array, tn__node *node)
     tn__leave(call);
 }
 
+/* Whether a handle that is about to be written into was so TN__MAX_WRITES times since it had a value, this time
+ * included. */
+static bool written_often(tn__handle *x)
+{
+    int writes = x->written / TN__WRITE;
+    writes = !tn__node_pending(x->node) ? 1 : writes < TN__MAX_WRITES ? writes + 1 : writes;
+    x->written = (uint8_t)(x->written % TN__WRITE + writes * TN__WRITE);
+    return writes == TN__MAX_WRITES;
+}
+
 tn_status tn__array_write(tn_array *array, tn__node *node)
 {
     tn__handle *x = tn__handle_of(array);
@@ -378,6 +388,7 @@ tn_status tn__array_write(tn_array *array, tn__node *node)
         if (status != TN_OK)
             return status;
     }
+    bool often = !x->is_static && written_often(x);
     tn__array_set(array, node);
     if (x->is_static)
         return TN_OK;
@@ -385,7 +396,8 @@ tn_status tn__array_write(tn_array *array, tn__node *node)
     x->written |= TN__WRITTEN;
     if (x->pending && x->owner == self->number)
         tn__pending_count_written(self, x);
-    if (x->node->depth < TN__MAX_WRITTEN_DEPTH || !tn__node_pending(x->node) || !tn__evaluate_hook || self->evaluating)
+    bool deep = tn__node_pending(x->node) && x->node->depth >= TN__MAX_WRITTEN_DEPTH;
+    if (!often || !deep || !tn__evaluate_hook || self->evaluating)
         return TN_OK;
     self->evaluating = true;
     tn_status status = tn__evaluate_hook(x->node);

@@ -100,8 +100,9 @@ typedef struct tn__var {
 } tn__var;
 
 /* Of a handle: the program has written into it, and it is counted among its thread's pending ones that are so; an
- * object frees it, as a layer its parameters. */
-enum { TN__WRITTEN = 1, TN__WRITTEN_COUNTED = 2, TN__KEPT = 4 };
+ * object frees it, as a layer its parameters. Above these, how often it was written into while it was pending, up to
+ * TN__MAX_WRITES. */
+enum { TN__WRITTEN = 1, TN__WRITTEN_COUNTED = 2, TN__KEPT = 4, TN__WRITE = 8 };
 
 /*
  * A handle. What programs and the other rooms hold, a tn_array *, is not its address alone: it also says which life of
@@ -119,7 +120,7 @@ struct tn__handle {
     uint32_t pending;              /* 1 + position in the thread's list of pending handles; 0: not in it */
     uint16_t owner;                /* the thread whose lists it is in */
     uint8_t is_static;             /* the out-of-memory error array: never freed */
-    uint8_t written;               /* by tn_assign and its kin, see tn__array_write; TN__WRITTEN..., TN__KEPT */
+    uint8_t written;               /* by tn_assign and its kin, see tn__array_write; TN__WRITTEN... */
     /* These stay when the handle is freed and its place used again. */
     uint32_t generation;           /* of the handle, or of the next one */
     uint32_t died;                 /* the place where the generation before was freed: see array/places.h */
@@ -273,14 +274,17 @@ void tn__array_set(tn_array *x, tn__node *node);
 /*
  * The same for a value that the program writes into an array of its own. Such arrays are what a loop carries from round
  * to round: every evaluation computes those that are pending along with what it was asked for, since a loop that reads
- * something else would compute all its rounds so far again each time, by a plan that is new each time. One whose
- * recording has grown TN__MAX_WRITTEN_DEPTH deep is computed here, at the same place of every so many rounds, so that
- * the plan comes again. TN_OK, or what that evaluation failed with.
+ * something else would compute all its rounds so far again each time, by a plan that is new each time. One that was
+ * written into TN__MAX_WRITES times since it had a value, and whose recording has grown TN__MAX_WRITTEN_DEPTH deep, is
+ * computed here, at the same place of every so many rounds, so that the plan comes again. (Caches of a deep network, or
+ * its running statistics, are each written once a round: to compute them here would be to compute what lies between two
+ * of them for each of the two.) TN_OK, or what that evaluation failed with.
  *
  * Where failures are known at once, the indices that the value depends on are looked at before: with one of them out of
  * range x stays as it is, and the status says so.
  */
 #define TN__MAX_WRITTEN_DEPTH 128
+#define TN__MAX_WRITES        8
 tn_status tn__array_write(tn_array *x, tn__node *node);
 /* The gradient record of a handle, made on demand; NULL without memory. */
 tn__var *tn__array_var(tn_array *x);

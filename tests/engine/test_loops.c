@@ -61,6 +61,69 @@ static void test_descent(void **state)
     descend(0);
 }
 
+/* ---- a deep network that keeps something in every layer ---- */
+
+#define LAYERS 30
+#define TOKENS 20
+
+/* Each layer writes a row into its cache and reads all of it, as attention does; its running mean is assigned. Returns
+ * the evaluations and operations that tokens took, at most, each of which is read, or none. */
+static uint64_t generate(bool reads, uint64_t *operations)
+{
+    tn_array *cache[LAYERS], *mean[LAYERS];
+    for (int k = 0; k < LAYERS; k++) {
+        cache[k] = tn_zeros(TN_SHAPE(TOKENS, 3));
+        mean[k] = tn_zeros(TN_SHAPE(3));
+    }
+    double expected_cache[LAYERS] = {0}, expected_mean[LAYERS] = {0}, expected = 0;
+    uint64_t most = 0, all = tn_engine_stats().evaluations;
+    *operations = 0;
+    for (int t = 0; t < TOKENS; t++) {
+        uint64_t evaluations = tn_engine_stats().evaluations, kernels = tn_engine_stats().kernels;
+        TN_SCOPE {
+            tn_array *h = tn_full(TN_SHAPE(3), 0.1 * t);
+            expected = 0.1 * t;
+            for (int k = 0; k < LAYERS; k++) {
+                tn_array *key = tn_tanh(tn_add(tn_multiply(h, 0.7), 0.1));
+                tn_slice_range row = {t, t + 1, 1};
+                assert_int_equal(tn_assign(cache[k], tn_slice_update(cache[k], 1, &row, key)), TN_OK);
+                assert_int_equal(tn_assign(mean[k], tn_add(tn_multiply(mean[k], 0.9), tn_multiply(key, 0.1))), TN_OK);
+                h = tn_add(tn_sin(h), tn_multiply(tn_sum(cache[k], .axis = TN_AXES(0)), 0.1));
+                double value = tanh(expected * 0.7 + 0.1);
+                expected_cache[k] += value;
+                expected_mean[k] = 0.9 * expected_mean[k] + 0.1 * value;
+                expected = sin(expected) + 0.1 * expected_cache[k];
+            }
+            if (reads)
+                assert_true(fabs(tn_item(tn_sum(h)) - 3 * expected) < 1e-3);
+        }
+        evaluations = tn_engine_stats().evaluations - evaluations;
+        kernels = tn_engine_stats().kernels - kernels;
+        most = evaluations > most ? evaluations : most;
+        *operations = kernels > *operations ? kernels : *operations;
+    }
+    all = tn_engine_stats().evaluations - all;
+    for (int k = 0; k < LAYERS; k++)
+        TN_SCOPE assert_true(fabs(tn_item(tn_sum(mean[k])) - 3 * expected_mean[k]) < 1e-3);
+    for (int k = 0; k < LAYERS; k++) {
+        tn_free(cache[k]);
+        tn_free(mean[k]);
+    }
+    return reads ? most : all;
+}
+
+static void test_caches_of_deep_networks(void **state)
+{
+    (void)state;
+    uint64_t operations;
+    tn_set_compile(TN_COMPILE_NEVER);
+    assert_int_equal(generate(true, &operations), 1);
+    if (test_device().kind != TN_DEVICE_CUDA) /* all there is to a token, once */
+        assert_true(operations <= LAYERS * 24 + 8);
+    assert_true(generate(false, &operations) <= TOKENS / 2);
+    tn_set_compile(TN_COMPILE_AUTO);
+}
+
 /* What was read was computed once: the array that a round wrote has its value then, and costs nothing. */
 static void test_written_is_computed_along(void **state)
 {
@@ -293,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descent),
         cmocka_unit_test(test_written_is_computed_along),
+        cmocka_unit_test(test_caches_of_deep_networks),
         cmocka_unit_test(test_carried_state),
         cmocka_unit_test(test_kept_for_nobody),
         cmocka_unit_test(test_failures_stay_where_they_are),
