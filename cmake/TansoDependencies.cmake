@@ -12,7 +12,7 @@ target_link_options(tanso_deps INTERFACE LINKER:--as-needed)
 
 set(TANSO_FEATURES OPENMP DNNL CBLAS LAPACK JANSSON LIBZIP CURL PNG JPEG)
 set(TANSO_FEATURE_OPENMP_TEXT "OpenMP, which oneDNN is told its threads by (comes with gcc)")
-set(TANSO_FEATURE_DNNL_TEXT "oneDNN, fast matrix products (package libdnnl-dev)")
+set(TANSO_FEATURE_DNNL_TEXT "oneDNN, fast matrix products and convolutions (package libdnnl-dev)")
 set(TANSO_FEATURE_CBLAS_TEXT "CBLAS, matrix products of float64, without oneDNN of float32 (package libopenblas-dev)")
 set(TANSO_FEATURE_LAPACK_TEXT "LAPACK, linear algebra (package libopenblas-dev or liblapack-dev)")
 set(TANSO_FEATURE_JANSSON_TEXT "jansson, networks as safetensors (package libjansson-dev)")

@@ -22,7 +22,7 @@
 static int first_input(const tn__node *node)
 {
     bool tied = node->op == TN__OP_CUSTOM && !node->attr.custom.kernel;
-    return tn__ops[node->op].kind == TN__KIND_CUSTOM && !tied;
+    return (tn__ops[node->op].kind == TN__KIND_CUSTOM || tn__ops[node->op].kind == TN__KIND_TIED) && !tied;
 }
 
 typedef struct list {

@@ -77,6 +77,7 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
     if (wrong)
         return broken("recording", wrong);
     dump_graph("recorded", graph);
+    tn__keep_convolutions(graph, device, options->precision);
     if (!tn__rewrite(graph, together && options->kernels))
         return tn__fail_memory("compile", 0);
     if ((wrong = tn__graph_verify(graph)))

@@ -19,6 +19,7 @@ typedef struct tn__device tn__device;
 typedef struct tn__program tn__program;
 typedef struct tn__executable tn__executable;
 struct tn__launch;
+struct tn__step;
 
 /* What kernels a device takes. */
 typedef enum tn__target { TN__TARGET_NONE, TN__TARGET_C, TN__TARGET_CUDA } tn__target;
@@ -31,6 +32,7 @@ typedef struct tn__capabilities {
     bool clusters;        /* of a GPU: blocks of a cluster may write to one another's shared memory */
     bool product_kernels; /* small matrix products are kernels of their own, not a library's */
     bool epilogues;       /* a step of a float32 product adds a bias */
+    bool convolutions;    /* convolutions that `convolves` accepts are steps, none else */
     bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
     int small_matrix;     /* rows and columns of matrices of which any number is factored, solved or decomposed at
                              once; 0: one after another */
@@ -67,6 +69,8 @@ typedef struct tn__device_ops {
     const struct tn__stream_ops *streams;
     /* (optional) True if operation `op` can run as an OP step for a dtype though `operations` is false. */
     bool (*supports)(tn__device *device, int op, tn_dtype dtype);
+    /* (optional) True if a convolution, a step of operands without gaps, runs as one OP step; without, none does. */
+    bool (*convolves)(tn__device *device, const struct tn__step *step);
     /* (optional) Starts a function of a user's own source: device/launch.h. */
     tn_status (*launch)(tn__device *device, const struct tn__launch *launch);
     /* (optional) About how many nanoseconds loading a program would wait for a compiler. */

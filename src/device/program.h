@@ -67,7 +67,8 @@ typedef struct tn__step {
     tn__operand *operand;     /* outputs first, then inputs in the operation's order */
     int scalar_count;         /* OP, KERNEL in CUDA */
     int *scalar;              /* slots of the program's scalars */
-    int param_count;
+    int param_count;          /* of an OP: the modes of a library or of rows; of a convolution the groups, and for each
+                                 axis step, spread, padding before */
     int64_t *param;
     int64_t items;            /* KERNEL: extent of the parallel loop */
     int64_t item_cost;        /* KERNEL: about how many element operations an item is */

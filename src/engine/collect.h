@@ -24,7 +24,8 @@ static const uint8_t tn__attribute_of[] = {
     [TN__KIND_GATHER] = TN__ATTRIBUTE_PLACES, [TN__KIND_SCATTER] = TN__ATTRIBUTE_AXIS,
     [TN__KIND_VIEW] = TN__ATTRIBUTE_LIST,     [TN__KIND_UPDATE] = TN__ATTRIBUTE_LIST,
     [TN__KIND_LIBRARY] = TN__ATTRIBUTE_LIST,  [TN__KIND_ROWS] = TN__ATTRIBUTE_LIST,
-    [TN__KIND_CUSTOM] = TN__ATTRIBUTE_NONE, /* the last kind */
+    [TN__KIND_CUSTOM] = TN__ATTRIBUTE_NONE,   [TN__KIND_TIED] = TN__ATTRIBUTE_LIST,
+    [TN__KIND_CONVOLVE] = TN__ATTRIBUTE_LIST, /* the last kind */
 };
 
 typedef struct tn__entry {

@@ -30,7 +30,9 @@ typedef enum tn__kind {
     TN__KIND_TRANSFER,
     TN__KIND_COLLECTIVE,
     TN__KIND_USER,
-    TN__KIND_CUSTOM
+    TN__KIND_CUSTOM,
+    TN__KIND_TIED,
+    TN__KIND_CONVOLVE
 } tn__kind;
 
 typedef enum tn__types {

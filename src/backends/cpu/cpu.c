@@ -9,6 +9,7 @@
 #include "backends/cpu/base/parallel.h"
 #include "backends/cpu/base/processor.h"
 #include "backends/cpu/jit/module.h"
+#include "backends/cpu/convolution.h"
 #include "backends/cpu/launch.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -49,8 +50,11 @@ static void cpu_unload(tn__executable *executable)
 {
     if (executable == NULL)
         return;
-    for (int i = 0; i < executable->step_count; i++)
+    for (int i = 0; i < executable->step_count; i++) {
+        if (executable->step[i].drop)
+            executable->step[i].drop(executable->step[i].data);
         tn__free(executable->step[i].data);
+    }
     for (int i = 0; i < executable->module_count; i++)
         if (executable->module[i])
             tn__cpu_module_release(executable->module[i]);
@@ -136,6 +140,7 @@ static const tn__device_ops cpu_ops = {
     .run = cpu_run,
     .unload = cpu_unload,
     .describe = tn__processor_describe,
+    .convolves = tn__cpu_convolves,
     .launch = tn__cpu_launch,
     .pause = cpu_pause,
 };
@@ -154,6 +159,7 @@ static tn_status cpu_open(int index, tn__device *device)
     device->capabilities = (tn__capabilities){
         .target = TN__TARGET_C,
         .host_memory = true,
+        .convolutions = TN__CPU_CONVOLUTIONS,
         .operations = true,
         .threads = tn_threads(),
         .total_memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0,

@@ -90,6 +90,11 @@ static bool virtual_supports(tn__device *device, int op, tn_dtype dtype)
     return behind(device)->ops->supports && behind(device)->ops->supports(behind(device), op, dtype);
 }
 
+static bool virtual_convolves(tn__device *device, const tn__step *step)
+{
+    return behind(device)->ops->convolves(behind(device), step);
+}
+
 /* A virtual address among the numbers of a launch cannot be told from a number: only pointers are turned. */
 static tn_status virtual_launch(tn__device *device, const tn__launch *launch)
 {
@@ -161,6 +166,7 @@ static const tn__device_ops virtual_ops = {
     .unload = virtual_unload,
     .synchronize = virtual_synchronize,
     .supports = virtual_supports,
+    .convolves = virtual_convolves,
     .launch = virtual_launch,
     .pause = virtual_pause,
 };

@@ -116,6 +116,7 @@ static bool is_single(const tn__fuser *f, int v)
     case TN__KIND_SCATTER:
     case TN__KIND_ROWS:
     case TN__KIND_LIBRARY:
+    case TN__KIND_CONVOLVE:
     case TN__KIND_UPDATE:
     case TN__KIND_CONST:
         return true;

@@ -14,7 +14,8 @@
 static bool is_library(int kind)
 {
     return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE ||
-           kind == TN__KIND_TRANSFER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY;
+           kind == TN__KIND_TRANSFER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY ||
+           kind == TN__KIND_CONVOLVE;
 }
 
 /* What is read through a window must be in memory. */

@@ -57,6 +57,8 @@ static void estimate(const tn__graph *graph, tn__draft_step *step, const tn__val
         const tn__shape *a = graph->value[v->in[0]].shape;
         step->step.operations = 2 * v->shape->size * a->dim[a->ndim - 1];
     }
+    if (tn__value_kind(v) == TN__KIND_CONVOLVE)
+        step->step.operations = tn__convolution_operations(graph, v);
 }
 
 static bool copy_into(tn__draft *draft, int from, int to, const tn__window *window, bool adopts)
@@ -216,7 +218,8 @@ bool tn__lower_value(tn__draft *draft, int v)
         step->step.compute = tn__dtypes[draft->graph->value[value->in[0]].dtype].compute;
     } else if (tn__value_kind(value) == TN__KIND_GATHER || tn__value_kind(value) == TN__KIND_SCATTER) {
         step->step.axes = 1u << value->attr.axis;
-    } else if (tn__value_kind(value) == TN__KIND_ROWS || tn__value_kind(value) == TN__KIND_LIBRARY) {
+    } else if (tn__value_kind(value) == TN__KIND_ROWS || tn__value_kind(value) == TN__KIND_LIBRARY ||
+               tn__value_kind(value) == TN__KIND_CONVOLVE) {
         step->step.compute = draft->graph->value[value->in[0]].dtype;
         if (value->attr.ints && !set_modes(&step->step, value->attr.ints))
             return false;

@@ -234,10 +234,11 @@ bool tn__rewrite(tn__graph *graph, bool one_pass)
             continue;
         for (int i = 0; i < value.arity; i++)
             value.in[i] = number[value.in[i]];
-        number[v] = tn__value_kind(&value) == TN__KIND_CUSTOM ? custom(&r, &value)
-                    : value.op == TN__OP_RESHAPE              ? reshaped(&r, value.in[0], value.shape)
-                    : tn__value_kind(&value) == TN__KIND_GATHER ? gathered(&r, &value)
-                                                              : intern(&r, &value);
+        int kind = tn__value_kind(&value);
+        number[v] = kind == TN__KIND_CUSTOM || kind == TN__KIND_TIED ? custom(&r, &value)
+                    : value.op == TN__OP_RESHAPE                     ? reshaped(&r, value.in[0], value.shape)
+                    : kind == TN__KIND_GATHER                        ? gathered(&r, &value)
+                                                                     : intern(&r, &value);
         done = number[v] >= 0;
     }
     if (done) {

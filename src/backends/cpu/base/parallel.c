@@ -6,6 +6,10 @@
 
 #include "backends/cpu/base/pool.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 /* More pieces than threads, so that a thread that comes late, or goes away to another program, leaves less undone. */
 #define PIECES_A_THREAD 4
 #define MOST_PIECES     65536
@@ -48,4 +52,16 @@ void tn__cpu_for(int64_t items, int64_t cost, tn__cpu_body body, void *context)
 void tn__cpu_share(int team, int64_t items, tn__cpu_body body, void *context)
 {
     run(team, items, MOST_PIECES, body, context);
+}
+
+int tn__cpu_library_threads(int count)
+{
+#ifdef _OPENMP
+    int before = omp_get_max_threads();
+    if (before != count)
+        omp_set_num_threads(count);
+    return before;
+#else
+    return count;
+#endif
 }

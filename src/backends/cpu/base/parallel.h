@@ -23,5 +23,8 @@ int tn__cpu_team(int64_t items, int64_t cost);
 void tn__cpu_for(int64_t items, int64_t cost, tn__cpu_body body, void *context);
 /* The same by a team of that many, an item at a time, for few and costly ones. */
 void tn__cpu_share(int team, int64_t items, tn__cpu_body body, void *context);
+/* Sets how many threads oneDNN has in the calling thread, which is OpenMP's setting; what it was. Those of the pool
+ * have one. */
+int tn__cpu_library_threads(int count);
 
 #endif

@@ -21,6 +21,7 @@ struct tn__cpu_step {
     const tn__step *step;
     const tn__program *program;
     void *data; /* what the step's preparation made: one block, freed with tn__free */
+    void (*drop)(void *data); /* before that, where it holds what is not in the block; may be NULL */
 };
 
 /* Preparation by kind of operation: sets run and data. Latches what is wrong with the step. */
@@ -35,6 +36,7 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step);
 tn_status tn__cpu_prepare_histogram(tn__cpu_step *step); /* of rows, one that gives as many numbers as there are bins */
 tn_status tn__cpu_prepare_library(tn__cpu_step *step);
 tn_status tn__cpu_prepare_matmul(tn__cpu_step *step);
+tn_status tn__cpu_prepare_convolution(tn__cpu_step *step);
 /* Of an operation step: checks its operands and calls one of those. */
 tn_status tn__cpu_prepare_operation(tn__cpu_step *step);
 

@@ -31,6 +31,8 @@ enum {
 #define KIND_USER     TN__CPU_NONE
 #define KIND_REDUCE   TN__CPU_NONE /* a user's; the table's own are TN_REDUCE rows */
 #define KIND_CUSTOM   TN__CPU_NONE
+#define KIND_TIED     TN__CPU_NONE
+#define KIND_CONVOLVE TN__CPU_CONVOLVE
 
 const tn__cpu_op_info tn__cpu_ops[TN__CPU_OP_COUNT] = {
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, props, EXPR, doc) \

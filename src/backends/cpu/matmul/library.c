@@ -26,9 +26,6 @@
 #ifdef TN_HAVE_CBLAS
 #include <cblas.h>
 #endif
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 /* ---- the libraries, row-major ---- */
 
@@ -201,19 +198,6 @@ static void batches_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* oneDNN's threads are the calling thread's OpenMP setting. */
-static int set_threads(int count)
-{
-#if defined(TN_HAVE_DNNL) && defined(_OPENMP)
-    int before = omp_get_max_threads();
-    if (before != count)
-        omp_set_num_threads(count);
-    return before;
-#else
-    return count;
-#endif
-}
-
 static tn_status library_run_step(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)
 {
     library *data = step->data;
@@ -225,13 +209,13 @@ static tn_status library_run_step(const tn__cpu_step *step, void *const *buffers
     tn__cpu_addresses(step, TN__MATMUL_OPERANDS, buffers, run.base);
 
     const tn__matmul *mm = &data->matmul;
-    int before = set_threads(1);
+    int before = tn__cpu_library_threads(1);
     if (data->shared)
         tn__cpu_for(mm->batch.size, 2 * mm->m * mm->n * mm->k, batches_part, &run);
     else
         batches_part(&run, 0, mm->batch.size);
     if (before != 1)
-        set_threads(before);
+        tn__cpu_library_threads(before);
 
     if (own)
         tn__free(run.scratch);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolutions by oneDNN inside the CPU backend. */
+#ifndef TN_BACKENDS_CPU_CONVOLUTION_H
+#define TN_BACKENDS_CPU_CONVOLUTION_H
+
+#include "device/program.h"
+#include "tn_build_config.h"
+
+#ifdef TN_HAVE_DNNL
+#define TN__CPU_CONVOLUTIONS true
+#else
+#define TN__CPU_CONVOLUTIONS false
+#endif
+
+/* Whether oneDNN has code for a convolution's step, not only loops that define it. */
+bool tn__cpu_convolves(tn__device *device, const tn__step *step);
+
+#endif
