@@ -96,6 +96,17 @@ static void around(const tn__pooling *p, const tn__shape *x, int64_t *dim)
     memcpy(&dim[2], p->reached, sizeof *dim * (size_t)p->axes);
 }
 
+tn__node *tn__pooling_exchanged(tn__node *windows, int axes)
+{
+    TN__PASS_ERROR(windows);
+    uint8_t perm[TN_MAX_NDIM] = {0, 1};
+    for (int i = 0; i < axes; i++) {
+        perm[2 + i] = (uint8_t)(2 + axes + i);
+        perm[2 + axes + i] = (uint8_t)(2 + i);
+    }
+    return tn__permute(windows, perm);
+}
+
 tn__node *tn__pooling_windows(tn__node *x, const tn__pooling *p, double fill)
 {
     TN__PASS_ERROR(x);
@@ -103,7 +114,7 @@ tn__node *tn__pooling_windows(tn__node *x, const tn__pooling *p, double fill)
     around(p, x->shape, dim);
     for (int i = 0; i < p->axes; i++)
         start[2 + i] = -p->pad[i];
-    return tn__windows(tn__framed(x, start, dim, fill), p->axes, p->window);
+    return tn__pooling_exchanged(tn__windows(tn__framed(x, start, dim, fill), p->axes, p->window), p->axes);
 }
 
 tn__node *tn__pooling_fold(tn__node *windows, const tn__pooling *p)

@@ -29,11 +29,15 @@ typedef struct tn__pooling {
 bool tn__pooling_find(const tn__pool_settings *s, int axes, const int64_t *extent, tn__pooling *p);
 /* x, if it is floating and has one to three extents behind N and the channels; else an error. */
 tn__node *tn__pooled_operand(const char *name, tn__node *x);
-/* (N, channels, windows..., places in one...) of x, with `fill` around it; and the sums of such at their places. */
+/* (N, channels, places in a window..., windows...) of x, with `fill` around it: reductions of the places run along the
+ * windows, which are more. */
 tn__node *tn__pooling_windows(tn__node *x, const tn__pooling *p, double fill);
+/* The sums of (N, channels, windows..., places in one...) where those are in x. */
 tn__node *tn__pooling_fold(tn__node *windows, const tn__pooling *p);
-/* A reduction of windows' places, whose axes go. */
-static inline uint32_t tn__pooling_places(const tn__pooling *p) { return ((1u << p->axes) - 1) << (2 + p->axes); }
+/* Places and windows the other way round. */
+tn__node *tn__pooling_exchanged(tn__node *windows, int axes);
+/* The axes of the places. */
+static inline uint32_t tn__pooling_places(const tn__pooling *p) { return ((1u << p->axes) - 1) << 2; }
 
 tn__node *tn__max_pool(tn__node *x, const tn__pool_settings *s);
 tn__node *tn__average_pool(tn__node *x, const tn__pool_settings *s);

@@ -14,18 +14,6 @@ static int64_t product(int count, const int64_t *extent)
     return n;
 }
 
-/* (N, channels, windows..., places...) as (N, channels, places..., windows...), or the other way round. */
-static tn__node *exchanged(tn__node *x, int axes)
-{
-    TN__PASS_ERROR(x);
-    uint8_t perm[TN_MAX_NDIM] = {0, 1};
-    for (int i = 0; i < axes; i++) {
-        perm[2 + i] = (uint8_t)(2 + axes + i);
-        perm[2 + axes + i] = (uint8_t)(2 + i);
-    }
-    return tn__permute(x, perm);
-}
-
 static tn__node *unfold(tn__node *x, const tn__pool_settings *s)
 {
     tn__pooling p;
@@ -33,7 +21,7 @@ static tn__node *unfold(tn__node *x, const tn__pool_settings *s)
     TN__PASS_ERROR(x);
     if (!tn__pooling_find(s, x->shape->ndim - 2, &x->shape->dim[2], &p))
         return tn__failed();
-    tn__node *windows = exchanged(tn__pooling_windows(x, &p, 0), p.axes);
+    tn__node *windows = tn__pooling_windows(x, &p, 0);
     TN__PASS_ERROR(windows);
     int64_t places = product(p.axes, &windows->shape->dim[2]);
     return tn__reshape(windows, 3, (int64_t[]){x->shape->dim[0], x->shape->dim[1] * places, product(p.axes, p.count)});
@@ -61,7 +49,7 @@ static tn__node *fold(tn__node *x, tn_shape out, const tn__pool_settings *s)
     dim[0] = x->shape->dim[0];
     dim[1] = x->shape->dim[1] / places;
     memcpy(&dim[2 + p.axes], p.count, sizeof *dim * (size_t)p.axes);
-    return tn__pooling_fold(exchanged(tn__reshape(x, 2 + 2 * p.axes, dim), p.axes), &p);
+    return tn__pooling_fold(tn__pooling_exchanged(tn__reshape(x, 2 + 2 * p.axes, dim), p.axes), &p);
 }
 
 /* Extents are found from the windows, not the other way round. */

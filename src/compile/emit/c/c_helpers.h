@@ -4,8 +4,8 @@
  * strips of 16 bits, tiles turned.
  */
 #define TN_INDEPENDENT _Pragma("GCC ivdep")
-/* over a block's accumulators, in pieces of FEW_COLUMNS: a constant number needs no remainder loop */
-#define TN_COLUMNS for (int w = 0; w < width; w += 256) for (int c = 0; c < 256; c++)
+/* over a block's accumulators, which are multiples of 16: a constant number of them needs no remainder loop */
+#define TN_COLUMNS for (int w = 0; w < width; w += 16) for (int c = 0; c < 16; c++)
 #define TN_LANES _Pragma("GCC ivdep")
 
 /*
