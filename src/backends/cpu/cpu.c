@@ -8,8 +8,8 @@
 
 #include "backends/cpu/base/parallel.h"
 #include "backends/cpu/base/processor.h"
+#include "backends/cpu/convolution/convolution.h"
 #include "backends/cpu/jit/module.h"
-#include "backends/cpu/convolution.h"
 #include "backends/cpu/launch.h"
 #include "core/error.h"
 #include "core/memory.h"

@@ -3,7 +3,7 @@
 #include "tn_build_config.h"
 
 #ifdef TN_HAVE_DNNL
-#include "backends/cpu/dnnl.h"
+#include "backends/cpu/convolution/dnnl.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One block of the process, which grows to what a step needed; who finds it taken gets memory of its own. */
-#include "backends/cpu/scratch.h"
+#include "backends/cpu/base/scratch.h"
 
 #include <stdatomic.h>
 

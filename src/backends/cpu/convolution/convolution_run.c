@@ -3,14 +3,14 @@
 #include "tn_build_config.h"
 
 #ifdef TN_HAVE_DNNL
-#include "backends/cpu/convolution_pieces.h"
+#include "backends/cpu/convolution/convolution_pieces.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-#include "backends/cpu/parallel.h"
-#include "backends/cpu/pool.h"
-#include "backends/cpu/scratch.h"
+#include "backends/cpu/base/parallel.h"
+#include "backends/cpu/base/pool.h"
+#include "backends/cpu/base/scratch.h"
 #include "core/dtype.h"
 #include "core/error.h"
 

@@ -6,8 +6,8 @@
 #ifndef TN_BACKENDS_CPU_CONVOLUTION_PIECES_H
 #define TN_BACKENDS_CPU_CONVOLUTION_PIECES_H
 
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/dnnl.h"
+#include "backends/cpu/base/cpu.h"
+#include "backends/cpu/convolution/dnnl.h"
 
 /* What pieces are of: images, channels of the result, channels of the data. */
 typedef enum tn__division_way { TN__BY_IMAGES, TN__BY_RESULTS, TN__BY_CHANNELS } tn__division_way;

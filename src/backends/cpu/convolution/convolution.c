@@ -6,17 +6,17 @@
  * Pieces are computed each in one thread, as of images (N) or, where there are few, of channels. The cut, and with it
  * the order of sums, depends on the extents alone.
  */
-#include "backends/cpu/convolution.h"
+#include "backends/cpu/convolution/convolution.h"
 
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/base/cpu.h"
 #include "core/error.h"
 
 #ifdef TN_HAVE_DNNL
 
 #include <string.h>
 
-#include "backends/cpu/convolution_pieces.h"
-#include "backends/cpu/parallel.h"
+#include "backends/cpu/convolution/convolution_pieces.h"
+#include "backends/cpu/base/parallel.h"
 #include "core/dtype.h"
 #include "core/memory.h"
 
