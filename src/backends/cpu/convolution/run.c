@@ -3,7 +3,7 @@
 #include "tn_build_config.h"
 
 #ifdef TN_HAVE_DNNL
-#include "backends/cpu/convolution/convolution_pieces.h"
+#include "backends/cpu/convolution/pieces.h"
 
 #include <stdatomic.h>
 #include <string.h>

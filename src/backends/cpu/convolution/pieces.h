@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A convolution by oneDNN, prepared: convolution.c cuts it into pieces and makes their primitives, convolution_run.c
+ * A convolution by oneDNN, prepared: prepare.c cuts it into pieces and makes their primitives, run.c
  * runs them.
  */
-#ifndef TN_BACKENDS_CPU_CONVOLUTION_PIECES_H
-#define TN_BACKENDS_CPU_CONVOLUTION_PIECES_H
+#ifndef TN_BACKENDS_CPU_PIECES_H
+#define TN_BACKENDS_CPU_PIECES_H
 
 #include "backends/cpu/base/cpu.h"
 #include "backends/cpu/convolution/dnnl.h"

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "backends/cpu/convolution/convolution_pieces.h"
+#include "backends/cpu/convolution/pieces.h"
 #include "backends/cpu/base/parallel.h"
 #include "core/dtype.h"
 #include "core/memory.h"
