@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A convolution by oneDNN, prepared: prepare.c cuts it into pieces and makes their primitives, run.c
- * runs them.
+ * A convolution by oneDNN, prepared: prepare.c cuts it into pieces and makes their primitives, run.c runs
+ * them.
  */
 #ifndef TN_BACKENDS_CPU_PIECES_H
 #define TN_BACKENDS_CPU_PIECES_H
 
-#include "backends/cpu/base/cpu.h"
+#include "backends/cpu/base/step.h"
 #include "backends/cpu/convolution/dnnl.h"
 
 /* What pieces are of: images, channels of the result, channels of the data. */

@@ -8,7 +8,7 @@
  */
 #include "backends/cpu/convolution/convolution.h"
 
-#include "backends/cpu/base/cpu.h"
+#include "backends/cpu/base/step.h"
 #include "core/error.h"
 
 #ifdef TN_HAVE_DNNL
