@@ -59,6 +59,21 @@ typedef struct tn_multihead_opts {
  * the linear layer "out_proj". The features are a multiple of the heads. */
 TN_API tn_layer *tn_multihead_attention_with(int64_t features, int64_t heads, const tn_multihead_opts *opts);
 
+typedef struct tn_transformer_opts {
+    const char *_;
+    int64_t hidden;         /* units of the perceptron; default 2048 */
+    double dropout;         /* of weights, of the perceptron's units and of what is added, in training mode; default
+                               0.1 */
+    const char *activation; /* a layer's word; default "relu" */
+    bool norm_first;        /* normalize what is attended to, not the sum */
+    bool causal;
+    double eps; /* of the normalization; default 1e-5 */
+} tn_transformer_opts;
+/* A layer of a transformer's encoder: inputs x (N, length, features) and, where wanted, a mask of attention; PyTorch's
+ * TransformerEncoderLayer with batch_first=True, whose weights load with .transpose = "*weight *W" and .rename =
+ * "W=weight b=bias gamma=weight beta=bias": children "self_attn", "linear1", "linear2", "norm1", "norm2". */
+TN_API tn_layer *tn_transformer_encoder_layer_with(int64_t features, int64_t heads, const tn_transformer_opts *opts);
+
 /* ---- layers of linear ones ---- */
 
 /* g activation(plain(x)) + (1 - g) x, g = sigmoid(transform(x)) (Srivastava et al. 2015): linear children "plain" and
@@ -66,6 +81,11 @@ TN_API tn_layer *tn_multihead_attention_with(int64_t features, int64_t heads, co
 TN_API tn_layer *tn_highway(int64_t features, const char *activation);
 /* The largest of `pool` linear functions of each output: a linear child "linear" and tn_maxout. */
 TN_API tn_layer *tn_maxout_layer(int64_t out, int64_t pool);
+
+/* Each weight of w (in, out) dropped by itself, for each row of x (N, in) anew, with chance `ratio`, the others divided
+ * by 1 - ratio: x w + b (Chainer's simplified_dropconnect; Wan et al. 2013). b (out) or NULL. */
+TN_API tn_array *tn_dropconnect(const tn_array *x, const tn_array *w, const tn_array *b, double ratio,
+                                tn_generator *generator);
 
 /* ---- samples that have gradients ---- */
 
@@ -83,8 +103,11 @@ TN_API tn_array *tn_gumbel_softmax(const tn_array *log_pi, double tau, int axis,
 #define tn_scaled_dot_product_attention(...) \
     TN__CALL_VVV(tn_scaled_dot_product_attention_with, tn_attention_opts, __VA_ARGS__, )
 #define tn_multihead_attention(...) TN__CALL_VV(tn_multihead_attention_with, tn_multihead_opts, __VA_ARGS__, )
+#define tn_transformer_encoder_layer(...) \
+    TN__CALL_VV(tn_transformer_encoder_layer_with, tn_transformer_opts, __VA_ARGS__, )
 #define tn_highway(...) TN_HERE(tn_highway(__VA_ARGS__))
 #define tn_maxout_layer(...) TN_HERE(tn_maxout_layer(__VA_ARGS__))
+#define tn_dropconnect(...) TN_HERE(tn_dropconnect(__VA_ARGS__))
 #define tn_gaussian(...) TN_HERE(tn_gaussian(__VA_ARGS__))
 #define tn_gumbel_softmax(...) TN_HERE(tn_gumbel_softmax(__VA_ARGS__))
 #endif

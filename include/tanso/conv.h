@@ -85,7 +85,32 @@ TN_API tn_layer *tn_conv_transpose3d_with(int64_t out, tn_shape kernel, const tn
  * two axes. "W" (in multiplier, 1, kernel...); .in must be given. */
 TN_API tn_layer *tn_depthwise_conv2d_with(int64_t multiplier, tn_shape kernel, const tn_conv_layer_opts *opts);
 
+/* A convolution of `kernel` with options, and behind it ones of 1 x 1, of out.dim[0], out.dim[1], ... channels, with an
+ * activation between them, a layer's word, NULL for "relu": a perceptron that slides (Lin, Chen, Yan 2014; Chainer's
+ * MLPConvolution2D). Children "0", "1", ... */
+TN_API tn_layer *tn_mlp_conv2d_with(tn_shape out, tn_shape kernel, const char *activation,
+                                    const tn_conv_layer_opts *opts);
+/* A module of GoogLeNet (Szegedy et al. 2015): the ReLU of convolutions by windows of 1, of 3 behind proj3 channels, of
+ * 5 behind proj5, and of the largest of 3 x 3 brought to proj_pool channels, one behind the other. Children, named as
+ * Chainer's: "conv1", "proj3", "conv3", "proj5", "conv5", "projp". */
+TN_API tn_layer *tn_inception(int64_t out1, int64_t proj3, int64_t out3, int64_t proj5, int64_t out5,
+                              int64_t proj_pool);
+typedef struct tn_inception_bn_opts {
+    const char *_;
+    int64_t proj_pool; /* channels that the pooled are brought to; default: they stay as they are */
+    int64_t stride;    /* default 1 */
+    bool average;      /* the mean of 3 x 3; default: the largest */
+} tn_inception_bn_opts;
+/* The same with batch normalization (eps 2e-5) and a ReLU behind each convolution, which have no biases, and two
+ * convolutions of 3 in the place of that of 5 (Ioffe and Szegedy 2015). out1 0: none by windows of 1, as with a stride.
+ * Chainer's InceptionBN. */
+TN_API tn_layer *tn_inception_bn_with(int64_t out1, int64_t proj3, int64_t out3, int64_t proj33, int64_t out33,
+                                      const tn_inception_bn_opts *opts);
+
 #ifndef TN_NO_MACROS
+#define tn_mlp_conv2d(...) TN__CALL_VVV(tn_mlp_conv2d_with, tn_conv_layer_opts, __VA_ARGS__, )
+#define tn_inception(...) TN_HERE(tn_inception(__VA_ARGS__))
+#define tn_inception_bn(...) TN__CALL_VVVVV(tn_inception_bn_with, tn_inception_bn_opts, __VA_ARGS__, )
 #define tn_conv(...) TN__CALL_AA(tn_conv_with, tn_conv_opts, __VA_ARGS__, )
 #define tn_conv_transpose(...) TN__CALL_AA(tn_conv_transpose_with, tn_conv_transpose_opts, __VA_ARGS__, )
 #define tn_conv1d(...) TN__CALL_VV(tn_conv1d_with, tn_conv_layer_opts, __VA_ARGS__, )

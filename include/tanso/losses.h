@@ -127,6 +127,24 @@ TN_API tn_array *tn_negative_sampling_with(const tn_array *x, const tn_array *t,
 TN_API tn_array *tn_black_out_with(const tn_array *x, const tn_array *t, const tn_array *w, const tn_array *samples,
                                    const tn_loss_opts *opts);
 
+/* The layer: inputs x (N, in) and t (N), output the mean loss, each row with `samples` words of its own, drawn by
+ * their counts (words) to the power (Chainer's default is 0.75). Parameter "W" (words, in), zeros at first; what is
+ * drawn by lies in the persistent values "chance" and "other" (Walker 1977). */
+TN_API tn_layer *tn_negative_sampling_layer(int64_t in, const tn_array *counts, int64_t samples, double power);
+
+/* Huffman's tree of words by their counts (words), two or more: *paths (words, depth), int64, the inner nodes on the
+ * way from the root to each word, numbers from 0 to words - 2, and *codes (words, depth), float32, 1 where the way goes
+ * left, -1 where it goes right, 0 behind its end. */
+TN_API tn_status tn_huffman_tree(const tn_array *counts, tn_array **paths, tn_array **codes);
+/* Sum over a label's path of softplus(-code x w[node]): -log of its chance, a product of one choice a node (Morin and
+ * Bengio 2005). x (N, features), t (N), w (nodes, features), any binary tree as above. Means over the rows (Chainer's
+ * sums). */
+TN_API tn_array *tn_hierarchical_softmax_with(const tn_array *x, const tn_array *t, const tn_array *w,
+                                              const tn_array *paths, const tn_array *codes, const tn_loss_opts *opts);
+/* The layer: inputs x (N, in) and t (N), output the mean loss by Huffman's tree. Parameter "W" (words - 1, in), uniform
+ * in [-1, 1) at first as Chainer's; the tree lies in the persistent values "paths" and "codes". */
+TN_API tn_layer *tn_hierarchical_softmax_layer(int64_t in, const tn_array *counts);
+
 /* ---- sequences ---- */
 
 typedef struct tn_ctc_opts {
@@ -178,6 +196,10 @@ TN_API tn_array *tn_crf_decode(const tn_array *cost, const tn_array *x, const tn
 #define tn_triplet_loss(...) TN__CALL_VVV(tn_triplet_loss_with, tn_triplet_opts, __VA_ARGS__, )
 #define tn_negative_sampling(...) TN__CALL_VVVV(tn_negative_sampling_with, tn_loss_opts, __VA_ARGS__, )
 #define tn_black_out(...) TN__CALL_VVVV(tn_black_out_with, tn_loss_opts, __VA_ARGS__, )
+#define tn_negative_sampling_layer(...) TN_HERE(tn_negative_sampling_layer(__VA_ARGS__))
+#define tn_huffman_tree(...) TN_HERE(tn_huffman_tree(__VA_ARGS__))
+#define tn_hierarchical_softmax(...) TN__CALL_VVVVV(tn_hierarchical_softmax_with, tn_loss_opts, __VA_ARGS__, )
+#define tn_hierarchical_softmax_layer(...) TN_HERE(tn_hierarchical_softmax_layer(__VA_ARGS__))
 #define tn_ctc_loss(...) TN__CALL_VV(tn_ctc_loss_with, tn_ctc_opts, __VA_ARGS__, )
 #define tn_crf_loss(...) TN__CALL_VVV(tn_crf_loss_with, tn_crf_opts, __VA_ARGS__, )
 #define tn_cosine_similarity(...) TN_HERE(tn_cosine_similarity(__VA_ARGS__))

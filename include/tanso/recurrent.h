@@ -8,9 +8,7 @@
  *
  *     lstm: input, forget, candidate, output     gru: reset, update, candidate     rnn: the one
  *
- * Chainer's NStepLSTM, NStepGRU and NStepRNN order them so, too, in matrices of their own (w0 to w3, transposed and
- * side by side, are weight_ih_l0; w4 to w7 weight_hh_l0); its LSTM, StatelessLSTM interleave candidate, input, forget,
- * output unit by unit.
+ * Weights of other orders are brought into this one when they are loaded from Chainer's files.
  */
 #ifndef TANSO_RECURRENT_H
 #define TANSO_RECURRENT_H
@@ -34,6 +32,10 @@ TN_API tn_array *tn_lstm_peephole_step(const tn_array *gates, const tn_array *c,
 /* Of gx = x Wx + bx and gh = h Wh + bh, (N, 3 units) each, h' = (1 - z) n + z h, where n = tanh(gx_n + r gh_n), r and z
  * the sigmoids of sums (Cho et al. 2014, as in cuDNN, PyTorch and Chainer's NStepGRU). */
 TN_API tn_array *tn_gru_step(const tn_array *gx, const tn_array *gh, const tn_array *h);
+/* Long short-term memory along a tree (Tai, Socher, Manning 2015): of gates (N, (3 + children) units), candidate,
+ * input, output and a forget gate for each child, and the children's cells c (N, children, units): the node's h (N,
+ * units), its cell into *c_next. Children that are not there are zeros. Chainer's tree_lstm. */
+TN_API tn_array *tn_tree_lstm_step(const tn_array *gates, const tn_array *c, tn_array **c_next);
 /* h elements kept with probability `ratio` each, others next: zoneout (Krueger et al. 2016); in evaluation the mix
  * ratio h + (1 - ratio) next. generator NULL: the thread's. */
 TN_API tn_array *tn_zoneout(const tn_array *h, const tn_array *next, double ratio, bool training,
@@ -46,7 +48,9 @@ typedef enum tn_rnn_kind {
     TN_RNN_RELU,
     TN_RNN_LSTM,
     TN_RNN_GRU,
-    TN_RNN_MGU, /* f = sigmoid(gate 0), h' = (1 - f) h + f tanh(x W + (f h) U + b) (Zhou et al. 2016) */
+    TN_RNN_MGU,        /* f = sigmoid(gate 0), h' = (1 - f) h + f tanh(x W + (f h) U + b) (Zhou et al. 2016) */
+    TN_RNN_GRU_BEFORE, /* gru that resets before the product, as first described: n = tanh(x W + (r h) U + b) (Cho et
+                          al. 2014; Chainer's StatefulGRU and StatelessGRU, Keras's reset_after=False) */
     TN_RNN_KIND_COUNT
 } tn_rnn_kind;
 
@@ -77,7 +81,12 @@ typedef struct tn_rnn_opts {
  *
  * Parameters are named as PyTorch's, whose files load with .transpose = "*weight*": of layer 0 "weight_ih_l0" (in,
  * gates x units), "weight_hh_l0" (units, gates x units), "bias_ih_l0", "bias_hh_l0" (gates x units), and "peepholes_l0"
- * (3, units); of the second direction with a final "_reverse".
+ * (3, units); of the second direction with a final "_reverse". (PyTorch's cells have no "_l0": .rename.)
+ *
+ * tn_layer_load's .chainer finds them in Chainer's files and puts gates in their order: NStepLSTM, NStepGRU,
+ * NStepRNNTanh and NStepRNNReLU have a matrix a gate, "0/w0" ..., of layers and directions in turn; LSTM and
+ * StatelessLSTM "upward/W" and "lateral/W", whose gates lie unit by unit; StatefulGRU and StatelessGRU "W_r/W",
+ * "U_r/W", ..., whose z is the other way round.
  */
 TN_API tn_layer *tn_rnn_with(tn_rnn_kind kind, int64_t units, const tn_rnn_opts *opts);
 /* tn_rnn of these kinds. */
@@ -86,6 +95,13 @@ TN_API tn_layer *tn_gru_with(int64_t units, const tn_rnn_opts *opts);
 /* One step: x (N, features) to h (N, units), keeping its state: Chainer's L.LSTM, L.GRU, DeZero's RNN and LSTM. A
  * tn_rnn, .stateful, in which x is a sequence of one step. */
 TN_API tn_layer *tn_rnn_step_with(tn_rnn_kind kind, int64_t units, const tn_rnn_opts *opts);
+
+/* A layer of that, called for nodes of a level at once: inputs x (N, features), h and c (N, children, units) of their
+ * children, zeros where there are fewer, neither of leaves; outputs h and c (N, units). children 0: any number, whose h
+ * are summed (ChildSumTreeLSTM); else as many, each with weights of its own (NaryTreeLSTM, Bowman et al. 2016). in 0:
+ * inferred. Parameters "W" (in, gates), "U" (units or children x units, gates), "b"; Chainer's files load with
+ * .chainer. */
+TN_API tn_layer *tn_tree_lstm(int64_t units, int64_t children, int64_t in);
 
 /* Forgets the states of this layer and all below it: the next call begins with zeros. */
 TN_API tn_status tn_layer_reset_state(tn_layer *layer);
@@ -107,6 +123,8 @@ TN_API tn_array *tn_pad_sequence(int count, const tn_array *const *xs, int64_t l
 #define tn_lstm_step(...) TN_HERE(tn_lstm_step(__VA_ARGS__))
 #define tn_lstm_peephole_step(...) TN_HERE(tn_lstm_peephole_step(__VA_ARGS__))
 #define tn_gru_step(...) TN_HERE(tn_gru_step(__VA_ARGS__))
+#define tn_tree_lstm_step(...) TN_HERE(tn_tree_lstm_step(__VA_ARGS__))
+#define tn_tree_lstm(...) TN_HERE(tn_tree_lstm(__VA_ARGS__))
 #define tn_zoneout(...) TN_HERE(tn_zoneout(__VA_ARGS__))
 #define tn_layer_reset_state(...) TN_HERE(tn_layer_reset_state(__VA_ARGS__))
 #define tn_layer_detach_state(...) TN_HERE(tn_layer_detach_state(__VA_ARGS__))

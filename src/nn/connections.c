@@ -41,6 +41,32 @@ tn_array *tn_linear_function(const tn_array *x, const tn_array *w, const tn_arra
     return tn__leave_array(call, tn__reshape(in[2] ? add(y, in[2]) : y, shape.ndim, shape.dim));
 }
 
+tn_array *tn_dropconnect(const tn_array *x, const tn_array *w, const tn_array *b, double ratio,
+                         tn_generator *generator)
+{
+    static const char operation[] = "dropconnect";
+    tn__call call = tn__enter();
+    tn__node *in[] = {tn__only_floating(x, operation), tn__only_floating(w, operation),
+                      b ? tn__only_floating(b, operation) : NULL};
+    tn__node *y = tn__first_error(3, in);
+    if (!(ratio >= 0 && ratio < 1))
+        y = tn__number_error(operation, "a ratio in [0, 1)", ratio);
+    if (y)
+        return tn__leave_array(call, y);
+    const tn__shape *a = in[0]->shape, *weights = in[1]->shape;
+    char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
+    if (a->ndim != 2 || weights->ndim != 2 || a->dim[1] != weights->dim[0] ||
+        (in[2] && (in[2]->shape->ndim != 1 || in[2]->shape->dim[0] != weights->dim[1]))) {
+        tn__fail(TN_ERR_SHAPE, operation, "expected x (N, in), w (in, out) and b (out), got %s and %s",
+                 tn__shape_text(a->ndim, a->dim, text), tn__shape_text(weights->ndim, weights->dim, other));
+        return tn__leave_error(call);
+    }
+    tn__node *each = mul(tn__spread(in[0], 2), tn__spread(in[1], 0)); /* (N, in, out) */
+    y = tn__node_is_error(each) ? each : tn__dropout(each, ratio, generator);
+    y = tn__without_axis(tn__sum_over(y, 1u << 1), 1);
+    return tn__leave_array(call, in[2] ? add(y, in[2]) : y);
+}
+
 /* a (N, left) times w as (left, right × out), then b's sums. */
 static tn__node *bilinear(tn__node *a, tn__node *b, tn__node *w, tn__node *bias)
 {

@@ -55,6 +55,10 @@ typedef struct tn__layer_kind {
     void (*flow)(tn_layer *layer, const tn__flow *flow);
     /* The parameter that Chainer keeps as (out, in); NULL: none. */
     const char *turned;
+    /* What a file of Chainer's has for a slot under other names, which begin with `before`; NULL: nothing, or, if there
+     * is no such function, that names are the same. An array of the open scope. */
+    tn_array *(*from_chainer)(const tn_layer *layer, const tn__slot *slot, const tn_archive *archive,
+                              const char *before);
     /* Appends the arguments to the kind's name as tn_layer_parse reads them; NULL: none. */
     void (*describe)(const tn_layer *layer, tn__text *text);
     size_t settings; /* bytes of what a layer of this kind has in its `settings` */

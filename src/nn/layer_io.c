@@ -156,12 +156,32 @@ static tn_array *find_stored(const loading *load, const char *path, bool *is_ope
     return stored;
 }
 
+/* What Chainer calls otherwise, by the layer's kind; NULL: the file has none of it. */
+static tn_array *from_chainer(const loading *load, const tn_layer *layer, const tn__slot *slot, const char *path)
+{
+    if (!load->opts->chainer || !layer->kind->from_chainer)
+        return NULL;
+    const char *dot = strrchr(path, '.');
+    char *before = tn__format("%s%.*s", load->opts->prefix ? load->opts->prefix : "", dot ? (int)(dot + 1 - path) : 0,
+                              path);
+    if (!before)
+        return tn__fail_memory("layer_load", strlen(path) + 1), tn__failed_array();
+    for (char *at = before; (at = strchr(at, '.'));)
+        *at = '/';
+    tn_array *stored = layer->kind->from_chainer(layer, slot, load->archive, before);
+    tn__free(before);
+    return stored;
+}
+
 /* The array for a slot as the file has it, transposed where that was asked for. */
 static tn_array *stored_for(const loading *load, const tn_layer *layer, const tn__slot *slot, const char *path,
                             bool *is_open)
 {
     tn_status status = TN_OK;
-    tn_array *stored = find_stored(load, path, is_open);
+    tn_array *stored = from_chainer(load, layer, slot, path);
+    if (stored)
+        return stored;
+    stored = find_stored(load, path, is_open);
     bool turned = stored && !tn_is_error(stored) && tn__load_turns(load->opts, layer, slot, path, &status);
     if (status != TN_OK)
         return tn__failed_array();

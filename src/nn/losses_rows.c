@@ -15,11 +15,16 @@ enum { ALONG_ROWS = 1u << 1 };
 
 tn__node *tn__row_labels(const char *operation, const tn_array *t, int64_t rows)
 {
-    tn__node *labels = tn__only_integers(t, operation);
+    return tn__fit_rows(operation, tn__only_integers(t, operation), rows);
+}
+
+tn__node *tn__fit_rows(const char *operation, tn__node *labels, int64_t rows)
+{
     TN__PASS_ERROR(labels);
     char text[TN__SHAPE_TEXT];
-    if (labels->shape->ndim != 1 || labels->shape->dim[0] != rows)
-        TN__REFUSE(TN_ERR_SHAPE, operation, "expected labels of shape (%" PRId64 ",), one a row; got %s", rows,
+    if (labels->shape->ndim != 1 || labels->shape->dim[0] != rows || !tn_dtype_is_integer((tn_dtype)labels->dtype))
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected integer labels of shape (%" PRId64 ",), one a row; got %s %s",
+                   rows, tn_dtype_name((tn_dtype)labels->dtype),
                    tn__shape_text(labels->shape->ndim, labels->shape->dim, text));
     return labels;
 }

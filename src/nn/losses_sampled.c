@@ -31,18 +31,16 @@ static tn__node *products(tn__node *x, tn__node *rows)
     return tn__without_axis(y, 2);
 }
 
-static sampled sampled_of(const char *operation, const tn_array *x, const tn_array *t, const tn_array *w,
-                          const tn_array *samples)
+static sampled sampled_of(const char *operation, tn__node *x, tn__node *t, tn__node *w, tn__node *samples)
 {
-    tn__node *in[] = {tn__only_floating(x, operation), tn__only_floating(w, operation),
-                      tn__only_integers(samples, operation)};
+    tn__node *in[] = {x, w, samples};
     sampled s = {.error = tn__first_error(3, in)};
     if (!s.error)
         s.error = checked(operation, in[0], in[1], in[2]);
     if (s.error)
         return s;
     int64_t rows = in[0]->shape->dim[0];
-    tn__node *label = tn__row_labels(operation, t, rows);
+    tn__node *label = tn__fit_rows(operation, t, rows);
     if ((s.error = tn__first_error(1, &label)))
         return s;
     s.dtype = tn_dtype_promote((tn_dtype)in[0]->dtype, (tn_dtype)in[1]->dtype);
@@ -56,38 +54,42 @@ static sampled sampled_of(const char *operation, const tn_array *x, const tn_arr
     return s;
 }
 
-static tn_array *leave_with(tn__call call, const char *operation, const sampled *s, tn__node *loss,
-                            const tn_loss_opts *opts)
+static tn__node *reduced(const char *operation, const sampled *s, tn__node *loss, tn_reduction reduction)
 {
     loss = tn__without_axis(tn__only_where(s->counts, loss), 1);
-    return tn__leave_array(call, tn__reduced(operation, loss, opts ? opts->reduction : TN_REDUCTION_MEAN, s->dtype));
+    return tn__reduced(operation, loss, reduction, s->dtype);
 }
 
-tn_array *tn_negative_sampling_with(const tn_array *x, const tn_array *t, const tn_array *w, const tn_array *samples,
-                                    const tn_loss_opts *opts)
+tn__node *tn__negative_sampling(tn__node *x, tn__node *t, tn__node *w, tn__node *samples, tn_reduction reduction)
 {
     static const char operation[] = "negative_sampling";
-    tn__call call = tn__enter();
     sampled s = sampled_of(operation, x, t, w, samples);
     if (s.error)
-        return tn__leave_array(call, s.error);
+        return s.error;
     tn__node *loss = add(map(SOFTPLUS, minus(s.own)), tn__sum_over(map(SOFTPLUS, s.others), 1u << 1));
-    return leave_with(call, operation, &s, loss, opts);
+    return reduced(operation, &s, loss, reduction);
 }
 
-tn_array *tn_black_out_with(const tn_array *x, const tn_array *t, const tn_array *w, const tn_array *samples,
-                            const tn_loss_opts *opts)
+static tn__node *black_out(tn__node *x, tn__node *t, tn__node *w, tn__node *samples, tn_reduction reduction)
 {
     static const char operation[] = "black_out";
-    tn__call call = tn__enter();
     sampled s = sampled_of(operation, x, t, w, samples);
     if (s.error)
-        return tn__leave_array(call, s.error);
+        return s.error;
     tn__node *all = tn__joined(2, (tn__node *[]){s.own, s.others}, 1);
     tn__node *logp = tn__softmax(TN__OP_LOG_SOFTMAX, all, 1u << 1);
-    if (tn__node_is_error(logp))
-        return tn__leave_array(call, logp);
+    TN__PASS_ERROR(logp);
     tn__node *own = tn__piece(logp, 1, 0, 1), *others = tn__piece(logp, 1, 1, logp->shape->dim[1] - 1);
     tn__node *rest = map(LOG1P, minus(map(EXP, others)));
-    return leave_with(call, operation, &s, minus(add(own, tn__sum_over(rest, 1u << 1))), opts);
+    return reduced(operation, &s, minus(add(own, tn__sum_over(rest, 1u << 1))), reduction);
 }
+
+#define SAMPLED(function, name, of) \
+    tn_array *function(const tn_array *x, const tn_array *t, const tn_array *w, const tn_array *samples, \
+                       const tn_loss_opts *opts) \
+    { \
+        TN__RETURN(of(tn__only_floating(x, name), tn__only_integers(t, name), tn__only_floating(w, name), \
+                      tn__only_integers(samples, name), opts ? opts->reduction : TN_REDUCTION_MEAN)); \
+    }
+SAMPLED(tn_negative_sampling_with, "negative_sampling", tn__negative_sampling)
+SAMPLED(tn_black_out_with, "black_out", black_out)

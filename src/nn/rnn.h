@@ -47,6 +47,10 @@ void tn__rnn_flow(tn_layer *layer, const tn__flow *flow);
 /* Adds forget_bias to that gate's part of the biases, which are zeros still. */
 tn_status tn__rnn_set_forget_bias(const tn_layer *layer);
 
+/* What a file of Chainer's has for a slot, whose names begin with `before`, in our order; NULL: nothing. */
+tn_array *tn__rnn_from_chainer(const tn_layer *layer, const tn__slot *slot, const tn_archive *archive,
+                               const char *before);
+
 tn__node *tn__zoneout(tn__node *h, tn__node *next, double ratio, bool training, tn_generator *generator);
 
 #endif

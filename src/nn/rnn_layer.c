@@ -16,10 +16,11 @@ static void rnn_describe(const tn_layer *layer, tn__text *text)
     tn__text_addf(text, ":%" PRId64 ":%d", net->units, net->layers);
 }
 
-#define KIND(name_) {.name = name_, .flow = tn__rnn_flow, .describe = rnn_describe}
+#define KIND(name_) \
+    {.name = name_, .flow = tn__rnn_flow, .describe = rnn_describe, .from_chainer = tn__rnn_from_chainer}
 static const tn__layer_kind kinds[TN_RNN_KIND_COUNT] = {
     [TN_RNN_TANH] = KIND("rnn"), [TN_RNN_RELU] = KIND("rnn_relu"), [TN_RNN_LSTM] = KIND("lstm"),
-    [TN_RNN_GRU] = KIND("gru"), [TN_RNN_MGU] = KIND("mgu"),
+    [TN_RNN_GRU] = KIND("gru"), [TN_RNN_MGU] = KIND("mgu"), [TN_RNN_GRU_BEFORE] = KIND("gru_before"),
 };
 
 static rnn *rnn_of(const tn_layer *layer)

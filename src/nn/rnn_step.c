@@ -72,12 +72,24 @@ static tn__node *mgu_step(const tn__rnn_step *s, tn__node **c)
     return add(s->h, mul(f, sub(n, s->h)));
 }
 
+static tn__node *gru_before_step(const tn__rnn_step *s, tn__node **c)
+{
+    (void)c;
+    tn__node *gh = tn__matmul_node(s->h, tn__piece(s->u, 1, 0, 2 * s->units));
+    tn__node *r = sigmoid(add(gate(s->gx, s->units, 0), gate(gh, s->units, 0)));
+    tn__node *z = sigmoid(add(gate(s->gx, s->units, 1), gate(gh, s->units, 1)));
+    tn__node *kept = tn__matmul_node(mul(r, s->h), gate(s->u, s->units, 2));
+    tn__node *n = map(TANH, add(gate(s->gx, s->units, 2), kept));
+    return add(n, mul(z, sub(s->h, n)));
+}
+
 const tn__rnn_row tn__rnn_rows[TN_RNN_KIND_COUNT] = {
     [TN_RNN_TANH] = {"rnn", 1, false, false, tanh_step},
     [TN_RNN_RELU] = {"rnn_relu", 1, false, false, relu_step},
     [TN_RNN_LSTM] = {"lstm", 4, true, false, lstm_step},
     [TN_RNN_GRU] = {"gru", 3, false, true, gru_step},
     [TN_RNN_MGU] = {"mgu", 2, false, false, mgu_step},
+    [TN_RNN_GRU_BEFORE] = {"gru_before", 3, false, false, gru_before_step},
 };
 
 /* ---- public steps ---- */

@@ -322,6 +322,31 @@ def make():
     case("bernoulli_kl", lambda a, c: kl(D.Bernoulli(logits=a), D.Bernoulli(logits=c)), [x, loc2])
     case("categorical_kl", lambda a, c: kl(D.Categorical(logits=a), D.Categorical(logits=c)), [x, loc2])
 
+    # ---- samples at given places ----
+    flat, cube = floats(2, 3, 4, 5), floats(1, 2, 3, 4, 2)
+    places = floats(2, 3, 2, 2, low=-1.6, high=1.6)
+    sampled = F.grid_sample
+    for corners in (False, True):
+        end = "_corners" if corners else ""
+        for pad in ("zeros", "border", "reflection"):
+            case(f"grid_linear_{pad}{end}", lambda x, g: sampled(x, g, "bilinear", pad, corners), [flat, places])
+        case(f"grid_cubic{end}", lambda x, g: sampled(x, g, "bicubic", "border", corners), [flat, places])
+        case(f"affine_grid{end}", lambda t: F.affine_grid(t, [2, 1, 3, 4], corners), [floats(2, 2, 3)])
+    case("grid_nearest", lambda x, g: sampled(x, g, "nearest", "zeros", False), [flat, places])
+    case("grid_cubic_zeros", lambda x, g: sampled(x, g, "bicubic", "zeros", False), [flat, places])
+    case("grid_three", lambda x, g: sampled(x, g, "bilinear", "zeros", False),
+         [cube, floats(1, 2, 1, 3, 3, low=-1.2, high=1.2)])
+    case("affine_three", lambda t: F.affine_grid(t, [2, 1, 2, 3, 4], False), [floats(2, 3, 4)])
+
+    # ---- transformers ----
+    values["encoder.x"] = floats(2, 4, 6, low=-1, high=1)
+    for name, first, activation in (("encoder", False, "relu"), ("encoder_first", True, "gelu")):
+        layer = torch.nn.TransformerEncoderLayer(6, 2, 5, 0, activation, batch_first=True, norm_first=first)
+        for key, value in layer.named_parameters():
+            torch.nn.init.uniform_(value, -0.7, 0.7)
+            values[f"{name}.{key}"] = value.detach().numpy().copy()
+        values[f"{name}.y"] = layer(torch.tensor(values["encoder.x"])).detach().numpy()
+
     np.savez_compressed(KEPT, **values)
 
 
