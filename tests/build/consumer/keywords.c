@@ -520,6 +520,10 @@ static void losses(void)
     SHOW(tn_triplet_loss(x, x, x, .margin = 0.5, .p = 0, .swap = true));
     SHOW(tn_negative_sampling(x, t, w, samples));
     SHOW(tn_black_out(x, t, w, samples, .reduction = TN_REDUCTION_SUM));
+    tn_array *paths, *codes;
+    DONE(tn_huffman_tree(tn_arange(0, 3, 1), &paths, &codes));
+    SHOW(tn_hierarchical_softmax(x, t, w, paths, codes));
+    SHOW(tn_hierarchical_softmax(x, t, w, paths, codes, .reduction = TN_REDUCTION_SUM));
     SHOW(tn_ctc_loss(steps, samples, .blank = 0, .label_lengths = t));
     tn_array *mean = tn_zeros(TN_SHAPE(3));
     SHOW(tn_batch_norm_function(x, NULL, NULL, .axis = 0));
@@ -574,6 +578,13 @@ static void windows(void)
     tn_layer_free(net);
     net = tn_sequential(tn_conv1d(3, TN_SHAPE(3), .no_bias = true), tn_conv_transpose1d(2, TN_SHAPE(2), .in = 3));
     CHECK(tn_dim(tn_forward(net, tn_ones(TN_SHAPE(1, 2, 6))), 2) == 5);
+    tn_layer_free(net);
+    net = tn_sequential(tn_mlp_conv2d(TN_SHAPE(2, 3), TN_SHAPE(1), NULL, .in = 4), tn_inception(1, 1, 1, 1, 1, 1),
+                        tn_inception_bn(0, 1, 1, 1, 1), tn_inception_bn(1, 1, 1, 1, 1, .proj_pool = 2));
+    CHECK(tn_dim(tn_forward(net, x), 1) == 5);
+    tn_layer_free(net);
+    net = tn_sequential(tn_transformer_encoder_layer(4, 2), tn_transformer_encoder_layer(4, 2, .hidden = 3));
+    CHECK(tn_dim(tn_forward(net, tn_ones(TN_SHAPE(1, 2, 4))), 1) == 2);
     tn_layer_free(net);
     net = tn_sequential(tn_conv3d(3, TN_SHAPE(1), .in = 2), tn_conv_transpose3d(2, TN_SHAPE(1), .groups = 1));
     CHECK(tn_dim(tn_forward(net, tn_ones(TN_SHAPE(1, 2, 2, 2, 2))), 1) == 2);
