@@ -74,6 +74,42 @@ typedef struct tn_interpolate_opts {
 /* x (N, channels, L...) at the places of (N, channels, extents of `out`), as PyTorch's interpolate. */
 TN_API tn_array *tn_interpolate_with(const tn_array *x, tn_shape out, const tn_interpolate_opts *opts);
 
+typedef struct tn_grid_sample_opts {
+    const char *_;
+    const char *mode;     /* "linear" (default; PyTorch's bilinear), "nearest" (ties to even), "cubic" (two axes) */
+    const char *pad_mode; /* what is seen beyond the ends: "zeros" (default), "border": the last element, "reflect" */
+    bool align_corners;   /* -1 and 1 are the first and last elements (Chainer's spatial_transformer_sampler); default:
+                             their outer edges */
+} tn_grid_sample_opts;
+/* x (N, channels, L...) at the places of a grid (N, M..., axes), floating: a coordinate an axis, the last axis's first
+ * (x, y), from -1 to 1. (N, channels, M...). The gradient reaches both (Jaderberg et al. 2015). PyTorch's grid_sample;
+ * Chainer's grids are (N, 2, height, width): tn_moveaxis(grid, 1, 3). */
+TN_API tn_array *tn_grid_sample_with(const tn_array *x, const tn_array *grid, const tn_grid_sample_opts *opts);
+/* Such a grid (N, extents of `out`, axes) of affine maps theta (N, axes, axes + 1), of one to three axes: theta times
+ * (x, y, 1). Chainer's spatial_transformer_grid with align_corners. */
+TN_API tn_array *tn_affine_grid(const tn_array *theta, tn_shape out, bool align_corners);
+
+typedef struct tn_roi_opts {
+    const char *_;
+    double scale;    /* of boxes, to elements of x; default 1 */
+    int64_t samples; /* tn_roi_align: so many along either axis of a bin; default 2 */
+    bool aligned;    /* tn_roi_align: elements' centres are at halves; default: at whole numbers, as torchvision's and
+                        Chainer's are, and boxes are of one element at least */
+    bool max;        /* tn_roi_align: the largest of a bin's samples (Chainer's roi_max_align_2d); default: the mean */
+    bool average;    /* tn_roi_pool: the mean of a bin; default: the largest */
+    bool open;       /* tn_roi_pool: the last elements are not in the box (Chainer's roi_max_pooling_2d and
+                        roi_average_pooling_2d); default: they are (torchvision's roi_pool, Chainer's roi_pooling_2d) */
+} tn_roi_opts;
+/* Of x (N, channels, height, width) what boxes (R, 5), floating, cut out: picture, x1, y1, x2, y2, as torchvision has
+ * them; brought to the extents of `out`: (R, channels, height', width'). tn_roi_align averages linear samples in each
+ * bin (He et al. 2017), tn_roi_pool takes the largest element of bins of whole elements, 0 of empty ones (Girshick
+ * 2015). A picture that is not there is an error of the evaluation; boxes get no gradient. */
+TN_API tn_array *tn_roi_align_with(const tn_array *x, const tn_array *boxes, tn_shape out, const tn_roi_opts *opts);
+TN_API tn_array *tn_roi_pool_with(const tn_array *x, const tn_array *boxes, tn_shape out, const tn_roi_opts *opts);
+/* The largest elements of 1, 2 x 2, 4 x 4, ... windows over the picture, `levels` of these, in one row: (N, channels
+ * (1 + 4 + 16 + ...)) (He et al. 2014; Chainer's spatial_pyramid_pooling_2d). */
+TN_API tn_array *tn_spatial_pyramid_pool(const tn_array *x, int levels);
+
 typedef struct tn_depth_opts {
     const char *_;
     bool depth_first; /* the place in a block is the channels' slow index, as Chainer's and TensorFlow's depth2space
@@ -125,6 +161,11 @@ TN_API tn_layer *tn_lenet5(int64_t classes);
 #define tn_unfold(...) TN__CALL_AV(tn_unfold_with, tn_pool_opts, __VA_ARGS__, )
 #define tn_fold(...) TN__CALL_AVV(tn_fold_with, tn_pool_opts, __VA_ARGS__, )
 #define tn_interpolate(...) TN__CALL_AV(tn_interpolate_with, tn_interpolate_opts, __VA_ARGS__, )
+#define tn_grid_sample(...) TN__CALL_AA(tn_grid_sample_with, tn_grid_sample_opts, __VA_ARGS__, )
+#define tn_affine_grid(theta, out, align_corners) TN_AT(tn_affine_grid)(TN_ARG(theta), out, align_corners)
+#define tn_roi_align(...) TN__CALL_AAV(tn_roi_align_with, tn_roi_opts, __VA_ARGS__, )
+#define tn_roi_pool(...) TN__CALL_AAV(tn_roi_pool_with, tn_roi_opts, __VA_ARGS__, )
+#define tn_spatial_pyramid_pool(x, levels) TN_AT(tn_spatial_pyramid_pool)(TN_ARG(x), levels)
 #define tn_depth_to_space(...) TN__CALL_AV(tn_depth_to_space_with, tn_depth_opts, __VA_ARGS__, )
 #define tn_space_to_depth(...) TN__CALL_AV(tn_space_to_depth_with, tn_depth_opts, __VA_ARGS__, )
 #define tn_local_response_norm(...) TN__CALL_A(tn_local_response_norm_with, tn_response_opts, __VA_ARGS__, )

@@ -67,9 +67,7 @@ static tn__node *linear(tn__node *x, const places *p)
     return both(ADD, both(MULTIPLY, a, rest), both(MULTIPLY, b, p->part));
 }
 
-/* Keys's weights, a = -0.75: of a distance d up to 1, (a + 2) d³ - (a + 3) d² + 1; from 1 to 2, a d³ - 5 a d² +
- * 8 a d - 4 a. */
-static tn__node *cubic_weight(tn__node *d, bool near)
+tn__node *tn__cubic_weight(tn__node *d, bool near)
 {
     const double a = -0.75, of[2][4] = {{a, -5 * a, 8 * a, -4 * a}, {a + 2, -(a + 3), 0, 1}};
     tn__node *sum = with(MULTIPLY, d, of[near][0]);
@@ -83,7 +81,7 @@ static tn__node *cubic(tn__node *x, const places *p)
     tn__node *sum = NULL, *rest = tn__binary(TN__OP_SUBTRACT, tn__const_like(p->part, 1), p->part);
     tn__node *const distance[] = {with(ADD, p->part, 1), p->part, rest, with(ADD, rest, 1)};
     for (int i = 0; i < 4; i++) {
-        tn__node *term = both(MULTIPLY, tap(x, p, i - 1), cubic_weight(distance[i], i == 1 || i == 2));
+        tn__node *term = both(MULTIPLY, tap(x, p, i - 1), tn__cubic_weight(distance[i], i == 1 || i == 2));
         sum = sum ? both(ADD, sum, term) : term;
     }
     return sum;

@@ -42,6 +42,9 @@ static inline uint32_t tn__pooling_places(const tn__pooling *p) { return ((1u <<
 tn__node *tn__max_pool(tn__node *x, const tn__pool_settings *s);
 tn__node *tn__average_pool(tn__node *x, const tn__pool_settings *s);
 tn__node *tn__adaptive_pool(const char *name, tn__node *x, tn_shape out, bool max);
+/* Keys's weights of cubic interpolation, a = -0.75: of a distance d up to 1 (`near`), (a + 2) d³ - (a + 3) d² + 1; from
+ * 1 to 2, a d³ - 5 a d² + 8 a d - 4 a. */
+tn__node *tn__cubic_weight(tn__node *d, bool near);
 tn__node *tn__global_pool(const char *name, tn__node *x, bool max);
 
 #endif

@@ -6,11 +6,13 @@ enum { MOST = 6 };
 
 static tn_archive *values;
 
-tn_archive *torch_open(void)
+tn_archive *torch_open(void) { return values_open("torch.npz"); }
+
+tn_archive *values_open(const char *name)
 {
     const char *folder = getenv("TANSO_TEST_DATA");
     char path[4096];
-    snprintf(path, sizeof path, "%s/torch.npz", folder ? folder : ".");
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : ".", name);
     FILE *file = fopen(path, "rb");
     if (!file)
         return NULL;

@@ -19,6 +19,8 @@ typedef struct torch_case {
 
 /* The values; NULL where there are none, and the test is to skip. Freed by torch_close. */
 tn_archive *torch_open(void);
+/* The same of another file beside it: chainer.npz, which gen_chainer.py tells of. */
+tn_archive *values_open(const char *name);
 void torch_close(void);
 /* One of them. */
 tn_array *torch_value(const char *name);

@@ -567,6 +567,13 @@ static void windows(void)
     tn_array *columns = tn_unfold(x, TN_SHAPE(2), .stride = TN_SHAPE(2));
     CHECK(tn_dim(tn_fold(columns, TN_SHAPE(4, 4), TN_SHAPE(2), .stride = TN_SHAPE(2)), 1) == 4);
     CHECK(tn_dim(tn_interpolate(x, TN_SHAPE(8), .mode = "linear", .align_corners = true), 3) == 8);
+    tn_array *places = tn_affine_grid(tn_zeros(TN_SHAPE(1, 2, 3)), TN_SHAPE(3, 2), true);
+    tn_array *box = tn_ones(TN_SHAPE(1, 5));
+    CHECK(tn_dim(tn_grid_sample(x, places), 3) == 2);
+    CHECK(tn_dim(tn_grid_sample(x, places, .mode = "nearest", .align_corners = true), 2) == 3);
+    CHECK(tn_dim(tn_roi_align(x, tn_subtract(box, 1), TN_SHAPE(2)), 0) == 1);
+    CHECK(tn_dim(tn_roi_pool(x, tn_subtract(box, 1), TN_SHAPE(2), .scale = 0.5, .average = true), 3) == 2);
+    CHECK(tn_dim(tn_spatial_pyramid_pool(x, 2), 1) == 20);
     CHECK(tn_dim(tn_depth_to_space(x, 2, .depth_first = true), 1) == 1);
     CHECK(tn_dim(tn_space_to_depth(x, 2), 1) == 16);
     CHECK(tn_dim(tn_local_response_norm(x, .size = 3, .beta = 0.5), 1) == 4);
