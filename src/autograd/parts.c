@@ -6,7 +6,8 @@
  * keeps the windows that come to it, and the holes in what comes whole, until its own rule is due: then windows are
  * written beside one another into one array, and windows of what was joined are read straight out of the gradient.
  *
- * Windows that meet are written into several arrays, as few as can be found by taking them in turn.
+ * Windows that meet are written into several arrays, as few as can be found by taking them in turn. Products wait, too,
+ * as the sum of many may be one.
  */
 #include "autograd/rules.h"
 #include "autograd/tape.h"
@@ -178,6 +179,9 @@ tn_status tn__tape_add(tn__tape *t, tn__tape_step *to, tn__node *gradient, const
         return tn__fail(TN_ERR_INTERNAL, t->operation,
                         "the gradient rule of '%s' gave another shape or dtype than its input's",
                         tn__ops[node->op].name);
+    tn__node *product = from->place == TN__ALL ? tn__tape_product(gradient) : NULL;
+    if (product)
+        return tn__node_is_error(product) ? failed(product) : add_part(t, to, (part){.gradient = product});
     uint32_t holes = 0;
     if (from->place == TN__BUT_WINDOW && input == 0) {
         box b = box_of(node->attr.ints, node->in[1]->shape);
@@ -234,7 +238,7 @@ static tn_status unite(tn__tape *t, const tn__tape_step *s)
         return tn__fail_memory(t->operation, size * sizeof *table);
     for (uint32_t p = s->first_part; p; p = t->part[p - 1].next) {
         part *now = &t->part[p - 1], *first = NULL;
-        if (now->indices)
+        if (!now->window)
             continue;
         size_t at = (now->window->id * 31u + now->gradient->shape->id) * 0x9E3779B1u & (size - 1);
         for (; table[at]; at = (at + 1) & (size - 1)) {
@@ -254,12 +258,31 @@ static tn_status unite(tn__tape *t, const tn__tape_step *s)
     return TN_OK;
 }
 
+/* Adds the parts that are products. */
+static tn_status add_products(tn__tape *t, tn__tape_step *s)
+{
+    size_t count = 0, capacity = 0;
+    TN__FREED tn__node **product = NULL;
+    for (uint32_t p = s->first_part; p; p = t->part[p - 1].next) {
+        if (t->part[p - 1].window || t->part[p - 1].indices)
+            continue;
+        if (!tn__grow((void **)&product, &capacity, count + 1, sizeof *product))
+            return no_memory(t);
+        product[count++] = t->part[p - 1].gradient;
+    }
+    if (count)
+        s->gradient = sum(s->gradient, tn__tape_sum_products((int)count, product));
+    return count && tn__node_is_error(s->gradient) ? failed(s->gradient) : TN_OK;
+}
+
 /* Windows that lie beside one another become one array; what belongs to indices is added to all that is there. */
 static tn_status join_parts(tn__tape *t, tn__tape_step *s, layers *l)
 {
-    tn_status status = unite(t, s);
+    tn_status status = add_products(t, s);
+    if (status == TN_OK)
+        status = unite(t, s);
     for (uint32_t p = s->first_part; p && status == TN_OK; p = t->part[p - 1].next)
-        if (t->part[p - 1].gradient && !t->part[p - 1].indices)
+        if (t->part[p - 1].gradient && t->part[p - 1].window)
             status = write_part(t, l, s->node, &t->part[p - 1]);
     for (size_t i = 0; i < l->count && status == TN_OK; i++)
         s->gradient = sum(s->gradient, l->node[i]);
@@ -280,6 +303,12 @@ tn_status tn__tape_settle(tn__tape *t, tn__tape_step *s)
     tn_status status = fill_holes(t, s);
     if (status != TN_OK || !s->first_part)
         return status;
+    const part *first = &t->part[s->first_part - 1];
+    if (s->first_part == s->last_part && !first->window && !first->indices) {
+        s->gradient = sum(s->gradient, first->gradient);
+        s->first_part = s->last_part = 0;
+        return tn__node_is_error(s->gradient) ? failed(s->gradient) : TN_OK;
+    }
     layers l = {.count = 0};
     status = join_parts(t, s, &l);
     tn__free(l.node);
@@ -298,7 +327,7 @@ static bool is_clean(const tn__tape *t, const tn__tape_step *s, const box *w, co
             return false;
     for (uint32_t p = s->first_part; p; p = t->part[p - 1].next) {
         const part *now = &t->part[p - 1];
-        if (now->indices)
+        if (!now->window)
             return false;
         box b = box_of(now->window, now->gradient->shape);
         bool just_it = now->window == s->node->attr.ints && now->gradient->shape == shape;

@@ -21,8 +21,9 @@ typedef struct tn__tape_step {
 /* The gradient of a part of a step's node, see parts.c. */
 typedef struct tn__tape_part {
     tn__node *gradient;
-    const tn__ints *window; /* of that shape: start, step an axis */
-    tn__node *indices;      /* NULL, or it is to be added at these, along an axis */
+    const tn__ints *window; /* of that shape: start, step an axis.
+                             * NULL: of all of it */
+    tn__node *indices;      /* of these places along an axis; NULL: of a window, or of all: then it is a product */
     int axis;
     uint32_t next;          /* 1 + the next one of the step; 0: none */
 } tn__tape_part;
@@ -66,6 +67,13 @@ tn_status tn__tape_settle(tn__tape *t, tn__tape_step *s);
 /* Of an UPDATE whose gradient came in parts: hands these on to its inputs' steps (NULL: not wanted) as they are, unless
  * some lie across its window, or its gradient is a result: then nothing is done. */
 tn_status tn__tape_through_update(tn__tape *t, tn__tape_step *s, tn__tape_step *base, tn__tape_step *value, bool *done);
+
+/* ---- products.c ---- */
+
+/* A product of two matrices that a gradient is, maybe turned, or NULL. */
+tn__node *tn__tape_product(tn__node *gradient);
+/* The sum of one or more of them, of one shape. */
+tn__node *tn__tape_sum_products(int count, tn__node *const *product);
 
 /* ---- stretch.c ---- */
 

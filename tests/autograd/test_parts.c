@@ -9,6 +9,7 @@
 #include <string.h>
 #include <tanso.h>
 
+#include "support/device.h"
 #include "support/random.h"
 
 enum { ROWS = 6, COLUMNS = 5, MOVES = 14 };
@@ -179,6 +180,46 @@ static long long joined(int n)
     return bytes_of("bytes moved", tn_sum(tn_square(tn_stack(n, (const tn_array *const *)all, 1))), x);
 }
 
+/* A recurrence, whose two weights are used in each step. */
+static tn_array *recurrent(int count, tn_array *const *xs, void *user)
+{
+    (void)count;
+    tn_array *h = xs[0];
+    for (int t = 0; t < 4; t++) {
+        tn_array *w = *(int *)user && t % 2 ? tn_transpose(tn_transpose(xs[1], TN_AXES(1, 0)), TN_AXES(1, 0)) : xs[1];
+        tn_array *left = tn_matmul(xs[2], tn_transpose(h, TN_AXES(1, 0)));
+        h = tn_tanh(tn_add(tn_matmul(h, w), tn_transpose(left, TN_AXES(1, 0))));
+    }
+    return tn_square(h);
+}
+
+static void test_weights_of_recurrences(void **state)
+{
+    (void)state;
+    for (int rows = 0; rows < 5; rows += 2)
+        for (int turned = 0; turned < 2; turned++) {
+            const tn_array *xs[] = {spread(TN_SHAPE(rows, 5), -1, 1, 0), spread(TN_SHAPE(5, 5), -1, 1, 1),
+                                    spread(TN_SHAPE(5, 5), -1, 1, 2)};
+            check_gradients("recurrence", recurrent, &turned, 3, xs);
+        }
+}
+
+/* The gradient of such a weight is one product, not one a step and their sum. */
+static int products_with_weight(int n)
+{
+    tn_array *w = tn_requires_grad(tn_multiply(tn_ones(TN_SHAPE(40, 50)), 0.01)), *sum = tn_zeros(TN_SHAPE(1));
+    for (int t = 0; t < n; t++)
+        sum = tn_add(sum, tn_sum(tn_sin(tn_matmul(tn_full(TN_SHAPE(2, 40), t), w))));
+    assert_int_equal(tn_backward(tn_sum(sum)), TN_OK);
+    char *text = tn_plan_describe(tn_grad(w));
+    assert_non_null(text);
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, " matmul ")); at++)
+        count++;
+    tn_string_free(text);
+    return count;
+}
+
 /* Few rows of a table that is large. */
 static long long chosen(int n)
 {
@@ -197,12 +238,15 @@ static void test_bytes(void **state)
         if (many > 4 * few)
             fail_msg("graph %zu: %lld bytes for 20 parts, %lld for 60", i, few, many);
     }
+    if (test_device().kind != TN_DEVICE_CUDA) /* whose kernels have products in them */
+        assert_int_equal(products_with_weight(20), 20 + 1);
     assert_true(chosen(40) < 4 * 500 * 3 * 4);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_random_programs), TEST(test_on_the_way), TEST(test_written_over),
+                                       TEST(test_weights_of_recurrences),
                                        TEST(test_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
