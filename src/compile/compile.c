@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of passes, with the verifiers between them. */
 #include "compile/compile.h"
+#include "compile/lower/lower.h"
+#include "compile/lower_kernels.h"
+#include "compile/memory/planner.h"
+#include "compile/rewrite/rewrite.h"
 
 #include "core/error.h"
 #include "core/log.h"

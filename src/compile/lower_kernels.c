@@ -3,6 +3,8 @@
 #include "compile/emit/emit.h"
 #include "compile/emit/gpu/gemm/product.h"
 #include "compile/fuse/fuse.h"
+#include "compile/lower/lower.h"
+#include "compile/lower_kernels.h"
 
 #include <string.h>
 

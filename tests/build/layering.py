@@ -11,14 +11,8 @@ import sys
 # Single files open to a room that may not see the rest of their room, each with its reason.
 EXCEPTIONS = [
     ("backends/mpi", r"comm/transport\.h"),  # what communicators go over
-    ("backends/cpu/sort", r"backends/cpu/matmul/matmul\.h"),  # which instructions there are
-    ("backends/cuda/driver", r"backends/cuda/runtime/cuda\.h"),  # the declaration of the compiler's call
-    ("backends/cuda/runtime", r"backends/cuda/linalg/library\.h"),  # a device closes its libraries' handles
-    # Drafts, windows and plans are declared with the passes.
-    (r"compile/.*", r"compile/compile\.h"),
     # What passes ask about a product on a GPU: it is to go through tn__emit_target.
     (r"compile/(rewrite|fuse|lower|emit|schedule)", r"compile/emit/gpu/gemm/product\.h"),
-    ("compile/loops", r"compile/emit/emit\.h"),  # facts of nests are declared there
 ]
 
 UMBRELLA = "tanso.h"

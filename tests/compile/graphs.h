@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "compile/compile.h"
+#include "compile/memory/planner.h"
 #include "core/memory.h"
 #include "support/random.h"
 

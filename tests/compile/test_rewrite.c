@@ -3,6 +3,8 @@
  * are. */
 #include "graphs.h"
 
+#include "compile/rewrite/rewrite.h"
+
 static int count_op(const tn__graph *graph, tn__op op)
 {
     int count = 0;

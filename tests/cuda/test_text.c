@@ -45,7 +45,7 @@ static void compiles(int architecture, char *text, const char *kernel)
     tn__free(text);
 }
 
-static const int scans[] = {TN__CUDA_OP_CUMSUM, TN__CUDA_OP_CUMPROD, TN__CUDA_OP_CUMMAX, TN__CUDA_OP_CUMMIN};
+static const int scans[] = {TN__OP_CUMSUM, TN__OP_CUMPROD, TN__OP_CUMMAX, TN__OP_CUMMIN};
 
 static void test_every_dtype(void **state)
 {
@@ -66,8 +66,8 @@ static void test_every_dtype(void **state)
     for (size_t size = 1; size <= 16; size *= 2)
         compiles(90, tn__cuda_text_move(size, size == 4 ? 508 : 96), "move");
     for (int extent = 4; extent <= TN__CUDA_SMALL_MATRIX; extent *= 2) { /* their shared memory is what counts */
-        compiles(90, tn__cuda_text_jacobi(TN_COMPLEX128, TN__CUDA_OP_EIGH, extent, extent), "eigh");
-        compiles(90, tn__cuda_text_jacobi(TN_COMPLEX128, TN__CUDA_OP_SVD, TN__CUDA_SMALL_MATRIX, extent), "svd");
+        compiles(90, tn__cuda_text_jacobi(TN_COMPLEX128, TN__OP_EIGH, extent, extent), "eigh");
+        compiles(90, tn__cuda_text_jacobi(TN_COMPLEX128, TN__OP_SVD, TN__CUDA_SMALL_MATRIX, extent), "svd");
     }
     compiles(90, tn__cuda_text_nonzero(), "nonzero");
     compiles(90, tn__cuda_text_split_product(), "split_product"); /* for this generation alone */
@@ -90,15 +90,15 @@ static void test_every_generation(void **state)
         compiles(architectures[i], tn__cuda_text_move(4, 96), "move");
         compiles(architectures[i], tn__cuda_text_solver(i ? TN_COMPLEX128 : TN_FLOAT64), "small_solve");
         compiles(architectures[i], tn__cuda_text_decompose(i ? TN_COMPLEX128 : TN_FLOAT64), "lay_real");
-        compiles(architectures[i], tn__cuda_text_jacobi(TN_FLOAT64, TN__CUDA_OP_EIGH, 8 << i, 8 << i), "eigh");
-        compiles(architectures[i], tn__cuda_text_jacobi(TN_FLOAT64, TN__CUDA_OP_SVD, 32, 4 << i), "svd");
+        compiles(architectures[i], tn__cuda_text_jacobi(TN_FLOAT64, TN__OP_EIGH, 8 << i, 8 << i), "eigh");
+        compiles(architectures[i], tn__cuda_text_jacobi(TN_FLOAT64, TN__OP_SVD, 32, 4 << i), "svd");
         compiles(architectures[i], tn__cuda_text_fft(i > 0), "ends");
         compiles(architectures[i], tn__cuda_text_sort(TN_FLOAT32, true, false), "sort_move");
         compiles(architectures[i], tn__cuda_text_largest_few(TN_FLOAT32, 32), "largest_few");
         compiles(architectures[i], tn__cuda_text_sort_rows(i ? TN_FLOAT64 : TN_FLOAT32, i != 1, 4 << i, 8, 128),
                  "sort_rows");
-        compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT16, TN__CUDA_OP_CUMSUM, 4 << 3 * i), "scan_short");
-        compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT64, TN__CUDA_OP_CUMSUM, 0), "scan_row");
+        compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT16, TN__OP_CUMSUM, 4 << 3 * i), "scan_short");
+        compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT64, TN__OP_CUMSUM, 0), "scan_row");
         compiles(architectures[i], tn__cuda_text_products(TN_FLOAT32, tall, tn__embed_cuda_tall_product), "tall_sum");
         compiles(architectures[i],
                  tn__cuda_text_products(i ? TN_FLOAT64 : TN_FLOAT32, tiny, tn__embed_cuda_tiny_products),

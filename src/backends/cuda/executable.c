@@ -43,31 +43,31 @@ static const struct {
     bool (*takes)(tn_dtype dtype); /* NULL: every one */
     bool (*library)(const tn__cuda_device *device, tn_dtype dtype); /* whether the library is there and takes it */
 } operations[] = {
-    {TN__CUDA_OP_COPY, tn__cuda_prepare_move, NULL, NULL},
-    {TN__CUDA_OP_CONST, tn__cuda_prepare_move, NULL, NULL},
-    {TN__CUDA_OP_SCATTER_ADD, tn__cuda_prepare_scatter, adds, NULL},
-    {TN__CUDA_OP_SCATTER_SET, tn__cuda_prepare_scatter, NULL, NULL},
-    {TN__CUDA_OP_MATMUL, tn__cuda_prepare_matmul, NULL, NULL},
-    {TN__CUDA_OP_SORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_ARGSORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_LARGEST, tn__cuda_prepare_largest, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_CUMSUM, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_CUMPROD, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_CUMMAX, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_CUMMIN, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_NONZERO, tn__cuda_prepare_scan, NULL, NULL},
-    {TN__CUDA_OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order, NULL},
-    {TN__CUDA_OP_FFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
-    {TN__CUDA_OP_RFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
-    {TN__CUDA_OP_IRFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
-    {TN__CUDA_OP_CHOLESKY, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
-    {TN__CUDA_OP_SOLVE, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
-    {TN__CUDA_OP_SLOGDET, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
-    {TN__CUDA_OP_QR, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
-    {TN__CUDA_OP_SVD, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
-    {TN__CUDA_OP_EIGH, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
+    {TN__OP_COPY, tn__cuda_prepare_move, NULL, NULL},
+    {TN__OP_CONST, tn__cuda_prepare_move, NULL, NULL},
+    {TN__OP_SCATTER_ADD, tn__cuda_prepare_scatter, adds, NULL},
+    {TN__OP_SCATTER_SET, tn__cuda_prepare_scatter, NULL, NULL},
+    {TN__OP_MATMUL, tn__cuda_prepare_matmul, NULL, NULL},
+    {TN__OP_SORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
+    {TN__OP_ARGSORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
+    {TN__OP_LARGEST, tn__cuda_prepare_largest, tn__cuda_has_order, NULL},
+    {TN__OP_CUMSUM, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
+    {TN__OP_CUMPROD, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
+    {TN__OP_CUMMAX, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
+    {TN__OP_CUMMIN, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
+    {TN__OP_NONZERO, tn__cuda_prepare_scan, NULL, NULL},
+    {TN__OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
+    {TN__OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
+    {TN__OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order, NULL},
+    {TN__OP_FFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
+    {TN__OP_RFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
+    {TN__OP_IRFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
+    {TN__OP_CHOLESKY, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
+    {TN__OP_SOLVE, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
+    {TN__OP_SLOGDET, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
+    {TN__OP_QR, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
+    {TN__OP_SVD, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
+    {TN__OP_EIGH, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
 };
 
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)
@@ -96,7 +96,7 @@ static tn_status make_factors(tn__executable *executable)
     tn__cuda_device *device = executable->device;
     bool products = false;
     for (int i = 0; i < program->step_count; i++)
-        products = products || (program->step[i].kind == TN__STEP_OP && program->step[i].op == TN__CUDA_OP_MATMUL);
+        products = products || (program->step[i].kind == TN__STEP_OP && program->step[i].op == TN__OP_MATMUL);
     if (!products)
         return TN_OK;
     return tn__cuda_own_memory(device, &executable->factors, FACTORS * (size_t)program->step_count, "load");
@@ -113,8 +113,8 @@ static bool overwrites(const tn__program *program, const tn__step *step)
 /* Operations may, beside their operands; kernels of the program do not, nor what only moves or looks. */
 static bool keeps_memory(const tn__step *step)
 {
-    static const int without[] = {TN__CUDA_OP_COPY, TN__CUDA_OP_CONST, TN__CUDA_OP_SEARCH_LEFT,
-                                  TN__CUDA_OP_SEARCH_RIGHT, TN__CUDA_OP_HISTOGRAM};
+    static const int without[] = {TN__OP_COPY, TN__OP_CONST, TN__OP_SEARCH_LEFT,
+                                  TN__OP_SEARCH_RIGHT, TN__OP_HISTOGRAM};
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
         if (step->op == without[i])
             return false;

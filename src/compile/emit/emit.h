@@ -162,13 +162,4 @@ const char *tn__emit_rounding(const tn__printer *p, int r);
 /* const tn_i64 R: the number of reduced elements. */
 void tn__emit_extent(tn__printer *p);
 
-/* ---- facts of nests (nest_facts.c) ---- */
-
-uint32_t tn__nest_loops(const tn__nest *n);
-bool tn__nest_has_stores(const tn__nest *n, int level);
-int tn__nest_reductions(const tn__nest *n, int level, bool arg);
-int tn__nest_reduced_expr(const tn__nest *n, int r);
-/* Passes over the reduced loops: for reductions that need others first, and for elements that need reductions. */
-int tn__nest_passes(const tn__nest *n);
-
 #endif

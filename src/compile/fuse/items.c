@@ -2,6 +2,7 @@
 /* Items: what is computed by a nest, or on its own, in topological order, and which need which. */
 #include "compile/emit/gpu/gemm/product.h"
 #include "compile/fuse/fuse.h"
+#include "compile/lower/lower.h"
 
 static int add_item(tn__fuser *f)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps under construction: their operands name values; memory.c turns them into a program. */
-#include "compile/compile.h"
+#include "compile/ir/draft.h"
 
 #include "core/memory.h"
 

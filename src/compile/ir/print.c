@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans in readable form: what each step is, reads and writes. */
-#include "compile/compile.h"
 
+#include "compile/ir/graph.h"
+#include "compile/ir/plan.h"
 #include "core/memory.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a chain of views reads the elements of its base: strides composed as NumPy composes them. */
-#include "compile/compile.h"
+#include "compile/ir/draft.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #ifndef TN_COMPILE_LOOPS_NEST_H
 #define TN_COMPILE_LOOPS_NEST_H
 
-#include "compile/compile.h"
+#include "compile/ir/draft.h"
 #include "compile/ir/numbers.h"
 #include "core/memory.h"
 
@@ -244,6 +244,15 @@ static inline int tn__view_base(const tn__graph *graph, int v)
         v = graph->value[v].in[0];
     return v;
 }
+
+/* ---- facts of nests (nest_facts.c) ---- */
+
+uint32_t tn__nest_loops(const tn__nest *n);
+bool tn__nest_has_stores(const tn__nest *n, int level);
+int tn__nest_reductions(const tn__nest *n, int level, bool arg);
+int tn__nest_reduced_expr(const tn__nest *n, int r);
+/* Passes over the reduced loops: for reductions that need others first, and for elements that need reductions. */
+int tn__nest_passes(const tn__nest *n);
 
 /* ---- emission (emit/step.c, schedule/split.c, emit/text.c) ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Facts of nests that whoever writes their loops asks for: passes, and what belongs to each. */
-#include "compile/emit/emit.h"
+#include "compile/loops/nest.h"
 
 uint32_t tn__nest_loops(const tn__nest *n) { return (1u << n->loop_count) - 1; }
 

@@ -7,6 +7,7 @@
  * the product once more.
  */
 #include "compile/emit/gpu/gemm/product.h"
+#include "compile/lower/lower.h"
 
 #include "core/memory.h"
 

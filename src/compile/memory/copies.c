@@ -4,7 +4,7 @@
  * leaves out what is written over before anybody reads; and where launches cost most, moves that do not meet are one
  * step.
  */
-#include "compile/compile.h"
+#include "compile/memory/planner.h"
 
 #include "core/memory.h"
 

@@ -3,7 +3,7 @@
 #ifndef TN_COMPILE_MEMORY_DONATE_H
 #define TN_COMPILE_MEMORY_DONATE_H
 
-#include "compile/compile.h"
+#include "compile/ir/draft.h"
 
 /* Fills in memory[home] = leaf for each result that takes over a leaf's memory; results lie in the values marked in
  * `result_home`. Steps may be reordered and dropped for that. False without memory. */

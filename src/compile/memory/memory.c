@@ -4,9 +4,9 @@
  * temporaries lie in the arena (arena.c). A pure function of the draft; tn__plan_verify (verify.c) checks what it
  * decided.
  */
-#include "compile/compile.h"
 #include "compile/memory/arena.h"
 #include "compile/memory/donate.h"
+#include "compile/memory/planner.h"
 
 #include "core/memory.h"
 

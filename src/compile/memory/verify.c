@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks a finished plan, whoever made it: the safety net under the memory planner. */
-#include "compile/compile.h"
 
+#include "compile/memory/planner.h"
 #include "compile/memory/segments.h"
 #include "core/memory.h"
 

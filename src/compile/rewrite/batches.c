@@ -5,9 +5,9 @@
  * or its transpose. The copy is an elementwise value: what computes the operand stores it this way in the first place,
  * unless somebody needs it the other way, too.
  */
-#include "compile/compile.h"
 
 #include "compile/emit/gpu/gemm/product.h"
+#include "compile/rewrite/rewrite.h"
 #include "core/memory.h"
 #include "device/device.h"
 

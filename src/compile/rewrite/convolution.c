@@ -3,7 +3,7 @@
  * Convolutions as steps of a device's library. They are recorded as products of windows, of which only backward knows
  * more; where the library takes one, the windows are left out and it becomes one value.
  */
-#include "compile/compile.h"
+#include "compile/rewrite/rewrite.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * stored in it. Of gathers that are there for their look at the indices, those go whose indices something else looks
  * at.
  */
-#include "compile/compile.h"
+#include "compile/rewrite/rewrite.h"
 
 #include "array/user.h"
 #include "core/hash.h"

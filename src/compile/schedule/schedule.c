@@ -5,6 +5,7 @@
  */
 #include "compile/emit/emit.h"
 #include "compile/emit/gpu/gemm/product.h"
+#include "compile/lower/lower.h"
 #include "compile/schedule/groups.h"
 #include "compile/schedule/queue.h"
 

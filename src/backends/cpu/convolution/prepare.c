@@ -46,7 +46,7 @@ static void describe(const tn__step *s, tn__dnnl_problem *p)
 {
     int64_t groups = s->param[0];
     memset(p, 0, sizeof *p);
-    p->way = (tn__dnnl_way)(s->op - TN__CPU_OP_CONVOLVE);
+    p->way = (tn__dnnl_way)(s->op - TN__OP_CONVOLVE);
     for (int k = 0; k < TENSORS; k++)
         lay(p, tn__dnnl_operands[p->way][k], &s->operand[k], groups);
     for (int i = 0; i < (s->param_count - 1) / 3; i++) {

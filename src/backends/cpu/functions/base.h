@@ -13,8 +13,6 @@
 #define TN__JOIN_(a, b) a##b
 #define TN__JOIN(a, b)  TN__JOIN_(a, b)
 
-enum { TN_COMMUTATIVE = 0, TN_EXPENSIVE = 0, TN_ORDERED = 0, TN_ARG = 0, TN_REAL = 0, TN_PARTS = 0, TN_CONDITION = 1 };
-
 #define SELECT_NONE(...)
 
 #endif

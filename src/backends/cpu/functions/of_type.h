@@ -53,7 +53,7 @@
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, props, EXPR, doc) \
     SELECT_##TYPES(MAP_FUNCTION(name, arity, RESULT_TYPE_##RESULT, (props) & TN_CONDITION, EXPR))
 #define TN_COMPLEX_MAP(ID, name, arity, RESULT, EXPR) \
-    SELECT_COMPLEX(MAP_FUNCTION(name, arity, RESULT_TYPE_##RESULT, TN__CPU_OP_##ID == TN__CPU_OP_WHERE, EXPR))
+    SELECT_COMPLEX(MAP_FUNCTION(name, arity, RESULT_TYPE_##RESULT, TN__OP_##ID == TN__OP_WHERE, EXPR))
 
 /* ---- reductions: by lanes, element by element, halving; and positions ---- */
 #define REDUCE_FUNCTIONS(name, IDENTITY, COMBINE) \
@@ -128,9 +128,9 @@
 
 #include "ops/ops.def"
 
-static const tn__cpu_map TYPED(map_table)[TN__CPU_OP_COUNT] = {
-#define TN_MAP(ID, name, arity, TYPES, ...) SELECT_##TYPES([TN__CPU_OP_##ID] = TYPED(map_##name), )
-#define TN_COMPLEX_MAP(ID, name, ...) SELECT_COMPLEX([TN__CPU_OP_##ID] = TYPED(map_##name), )
+static const tn__cpu_map TYPED(map_table)[TN__OP_COUNT] = {
+#define TN_MAP(ID, name, arity, TYPES, ...) SELECT_##TYPES([TN__OP_##ID] = TYPED(map_##name), )
+#define TN_COMPLEX_MAP(ID, name, ...) SELECT_COMPLEX([TN__OP_##ID] = TYPED(map_##name), )
 #include "ops/ops.def"
 };
 
@@ -138,15 +138,15 @@ static const tn__cpu_map TYPED(map_table)[TN__CPU_OP_COUNT] = {
     .fill = TYPED(fill_##name), .each = TYPED(each_##name), .lanes = TYPED(lanes_##name), .halve = TYPED(halve_##name)
 #define REDUCE_ENTRY_BOOL(name)  REDUCE_ENTRY_SAME(name)
 #define REDUCE_ENTRY_INT64(name) .scan = TYPED(scan_##name)
-static const tn__cpu_reduce TYPED(reduce_table)[TN__CPU_OP_COUNT] = {
+static const tn__cpu_reduce TYPED(reduce_table)[TN__OP_COUNT] = {
 #define TN_REDUCE(ID, name, TYPES, RESULT, ...) \
-    SELECT_##TYPES([TN__CPU_OP_##ID] = {REDUCE_ENTRY_##RESULT(name)}, )
-#define TN_COMPLEX_REDUCE(ID, name, RESULT, ...) SELECT_COMPLEX([TN__CPU_OP_##ID] = {REDUCE_ENTRY_##RESULT(name)}, )
+    SELECT_##TYPES([TN__OP_##ID] = {REDUCE_ENTRY_##RESULT(name)}, )
+#define TN_COMPLEX_REDUCE(ID, name, RESULT, ...) SELECT_COMPLEX([TN__OP_##ID] = {REDUCE_ENTRY_##RESULT(name)}, )
 #include "ops/ops.def"
 };
 
-static const tn__cpu_generate TYPED(generate_table)[TN__CPU_OP_COUNT] = {
-#define TN_GENERATE(ID, name, TYPES, ...) SELECT_##TYPES([TN__CPU_OP_##ID] = TYPED(generate_##name), )
+static const tn__cpu_generate TYPED(generate_table)[TN__OP_COUNT] = {
+#define TN_GENERATE(ID, name, TYPES, ...) SELECT_##TYPES([TN__OP_##ID] = TYPED(generate_##name), )
 #include "ops/ops.def"
 };
 

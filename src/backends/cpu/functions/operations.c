@@ -2,16 +2,6 @@
 /* The backend's table of facts about operations, made from ops.def. */
 #include "backends/cpu/functions/operations.h"
 
-enum {
-    TN_COMMUTATIVE = 0,
-    TN_EXPENSIVE = 0,
-    TN_ORDERED = 0,
-    TN_REAL = 0,
-    TN_PARTS = 0,
-    TN_CONDITION = 1,
-    TN_ARG = 2
-};
-
 #define BOOLEAN_SAME  0
 #define BOOLEAN_BOOL  1
 #define BOOLEAN_INT64 0
@@ -34,18 +24,18 @@ enum {
 #define KIND_TIED     TN__CPU_NONE
 #define KIND_CONVOLVE TN__CPU_CONVOLVE
 
-const tn__cpu_op_info tn__cpu_ops[TN__CPU_OP_COUNT] = {
+const tn__cpu_op_info tn__cpu_ops[TN__OP_COUNT] = {
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, props, EXPR, doc) \
-    [TN__CPU_OP_##ID] = {#name, \
-                         TN__CPU_OP_##ID == TN__CPU_OP_COPY || TN__CPU_OP_##ID == TN__CPU_OP_CAST \
+    [TN__OP_##ID] = {#name, \
+                         TN__OP_##ID == TN__OP_COPY || TN__OP_##ID == TN__OP_CAST \
                              ? TN__CPU_MOVE \
                              : TN__CPU_MAP, \
                          arity, BOOLEAN_##RESULT, ((props) & TN_CONDITION) != 0},
 #define TN_REDUCE(ID, name, TYPES, RESULT, grad, props, IDENTITY, COMBINE, doc) \
-    [TN__CPU_OP_##ID] = {#name, (props) & TN_ARG ? TN__CPU_POSITION : TN__CPU_REDUCE, 1, \
+    [TN__OP_##ID] = {#name, (props) & TN_ARG ? TN__CPU_POSITION : TN__CPU_REDUCE, 1, \
                          BOOLEAN_##RESULT, 0},
-#define TN_GENERATE(ID, name, TYPES, EXPR, doc) [TN__CPU_OP_##ID] = {#name, TN__CPU_GENERATE, 0, 0, 0},
+#define TN_GENERATE(ID, name, TYPES, EXPR, doc) [TN__OP_##ID] = {#name, TN__CPU_GENERATE, 0, 0, 0},
 #define TN_OTHER(ID, name, arity, KIND, grad, props, doc) \
-    [TN__CPU_OP_##ID] = {#name, KIND_##KIND, arity, 0, 0},
+    [TN__OP_##ID] = {#name, KIND_##KIND, arity, 0, 0},
 #include "ops/ops.def"
 };

@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The operations as this backend sees them: numbers and facts made from ops.def. The numbers equal those of
- * ops/ops.h, whose room is out of a backend's sight; both enums list the same rows.
- */
+/* Facts about operations that this backend goes by, made from ops.def. */
 #ifndef TN_BACKENDS_CPU_FUNCTIONS_OPERATIONS_H
 #define TN_BACKENDS_CPU_FUNCTIONS_OPERATIONS_H
 
-#include <tanso/base.h>
-
-typedef enum tn__cpu_op {
-#define TN_MAP(ID, ...) TN__CPU_OP_##ID,
-#define TN_REDUCE(ID, ...) TN__CPU_OP_##ID,
-#define TN_GENERATE(ID, ...) TN__CPU_OP_##ID,
-#define TN_OTHER(ID, ...) TN__CPU_OP_##ID,
-#include "ops/ops.def"
-    TN__CPU_OP_COUNT
-} tn__cpu_op;
+#include "ops/ops.h"
 
 typedef enum tn__cpu_kind {
     TN__CPU_MAP,
@@ -40,6 +28,6 @@ typedef struct tn__cpu_op_info {
     unsigned char boolean;   /* the result is bool */
     unsigned char condition; /* input 0 is bool whatever the compute dtype */
 } tn__cpu_op_info;
-extern const tn__cpu_op_info tn__cpu_ops[TN__CPU_OP_COUNT];
+extern const tn__cpu_op_info tn__cpu_ops[TN__OP_COUNT];
 
 #endif

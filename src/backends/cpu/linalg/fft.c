@@ -72,8 +72,8 @@ const tn__library_functions *tn__fft_functions(int op)
     static const tn__library_functions whole = {{[TN_COMPLEX64] = fft_f32, [TN_COMPLEX128] = fft_f64}, ""};
     static const tn__library_functions from_real = {{[TN_FLOAT32] = rfft_f32, [TN_FLOAT64] = rfft_f64}, ""};
     static const tn__library_functions to_real = {{[TN_COMPLEX64] = irfft_f32, [TN_COMPLEX128] = irfft_f64}, ""};
-    return op == TN__CPU_OP_FFT     ? &whole
-           : op == TN__CPU_OP_RFFT  ? &from_real
-           : op == TN__CPU_OP_IRFFT ? &to_real
+    return op == TN__OP_FFT     ? &whole
+           : op == TN__OP_RFFT  ? &from_real
+           : op == TN__OP_IRFFT ? &to_real
                                     : NULL;
 }

@@ -36,10 +36,10 @@
 #include "backends/cpu/linalg/lapack_of_type.h"
 
 #define ROW(ID, name, text) \
-    [TN__CPU_OP_##ID] = {{[TN_FLOAT32] = s_##name, [TN_FLOAT64] = d_##name, [TN_COMPLEX64] = c_##name, \
+    [TN__OP_##ID] = {{[TN_FLOAT32] = s_##name, [TN_FLOAT64] = d_##name, [TN_COMPLEX64] = c_##name, \
                           [TN_COMPLEX128] = z_##name}, \
                          text}
-static const tn__library_functions table[TN__CPU_OP_COUNT] = {
+static const tn__library_functions table[TN__OP_COUNT] = {
     ROW(CHOLESKY, cholesky, "the matrix is not positive definite"),
     ROW(SOLVE, solve, "singular matrix: it has no inverse; use tn_linalg_lstsq or tn_linalg_pinv"),
     ROW(SLOGDET, slogdet, ""),

@@ -76,7 +76,7 @@ static tn__library *library_new(const tn__step *s, bool rows)
 {
     const char *name = tn__cpu_ops[s->op].name;
     size_t head = (sizeof(tn__library) + 15) / 16 * 16;
-    const tn__operand *whole = &s->operand[s->op == TN__CPU_OP_RFFT]; /* the side that has all numbers */
+    const tn__operand *whole = &s->operand[s->op == TN__OP_RFFT]; /* the side that has all numbers */
     int64_t n = whole->dim[whole->ndim - 1];
     bool real = !tn_dtype_is_complex((tn_dtype)whole->dtype);
     tn_dtype numbers = tn__dtype_to_complex((tn_dtype)whole->dtype);

@@ -3,6 +3,7 @@
 #ifndef TN_BACKENDS_CPU_MATMUL_MATMUL_H
 #define TN_BACKENDS_CPU_MATMUL_MATMUL_H
 
+#include "backends/cpu/base/simd.h"
 #include "backends/cpu/base/step.h"
 
 enum { TN__MATMUL_OUT, TN__MATMUL_A, TN__MATMUL_B, TN__MATMUL_OPERANDS };
@@ -45,11 +46,6 @@ typedef struct tn__matmul_product {
 /* A step's extents, steps and batch; its alpha for a run, 1 without a scalar, its sign turned where the step asks. */
 void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars);
-
-/* The widest vectors that products, and networks that sort, use: those of the processor, or narrower ones by TANSO_SIMD
- * (avx2, off). */
-typedef enum tn__simd { TN__SIMD_UNKNOWN, TN__SIMD_NONE, TN__SIMD_AVX2, TN__SIMD_AVX512 } tn__simd;
-tn__simd tn__matmul_simd(void);
 
 /* By oneDNN or CBLAS where one is built in and fits, else by plain loops. */
 tn_status tn__matmul_prepare_library(tn__cpu_step *step);

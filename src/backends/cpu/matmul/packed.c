@@ -208,7 +208,7 @@ static void panels_part(void *context, int64_t begin, int64_t end)
 
 static const tn__packed_isa *isa_here(void)
 {
-    tn__simd simd = tn__matmul_simd();
+    tn__simd simd = tn__cpu_simd();
     return simd == TN__SIMD_AVX512 ? &packed_isa_avx512 : simd == TN__SIMD_AVX2 ? &packed_isa_avx2 : NULL;
 }
 

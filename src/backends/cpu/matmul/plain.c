@@ -158,7 +158,7 @@ tn_status tn__matmul_prepare_plain(tn__cpu_step *step)
         tn__free(data);
         return tn__cpu_no_such_operation(step);
     }
-    data->axpy = axpy_of[work][tn__matmul_simd() >= TN__SIMD_AVX2];
+    data->axpy = axpy_of[work][tn__cpu_simd() >= TN__SIMD_AVX2];
     data->finish = finish_of[work];
     data->size = tn__dtypes[work].size;
     for (int k = 0; k < TN__MATMUL_OPERANDS; k++)

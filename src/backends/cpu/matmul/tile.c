@@ -41,7 +41,7 @@ typedef void (*rows_function)(const tn__tile *t, int64_t begin, int64_t end);
 
 static rows_function rows_here(void)
 {
-    tn__simd simd = tn__matmul_simd();
+    tn__simd simd = tn__cpu_simd();
     return simd == TN__SIMD_AVX512 ? rows_avx512 : simd == TN__SIMD_AVX2 ? rows_avx2 : NULL;
 }
 

@@ -263,14 +263,14 @@ tn_status tn__cpu_prepare_scatter(tn__cpu_step *step)
     const tn__operand *operand = step->step->operand;
     tn_dtype work = tn__dtypes[step->step->compute].compute;
     const tn__cpu_functions *functions = tn__cpu_functions_of(work);
-    bool adds = step->step->op == TN__CPU_OP_SCATTER_ADD;
-    if (adds && (functions == NULL || functions->map[TN__CPU_OP_ADD] == NULL))
+    bool adds = step->step->op == TN__OP_SCATTER_ADD;
+    if (adds && (functions == NULL || functions->map[TN__OP_ADD] == NULL))
         return tn__cpu_no_such_operation(step);
     tn_status status = prepare(step, scatter_run_step, &operand[0], &operand[2], &operand[3]);
     if (status != TN_OK)
         return status;
     index_data *data = step->data;
-    data->add = adds ? functions->map[TN__CPU_OP_ADD] : NULL;
+    data->add = adds ? functions->map[TN__OP_ADD] : NULL;
     data->size = tn__dtypes[work].size;
     if (operand[0].dtype != work || operand[3].dtype != work) {
         data->load = tn__cpu_cast_of(work, operand[0].dtype);

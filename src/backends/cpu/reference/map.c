@@ -198,7 +198,7 @@ static tn_status const_run_step(const tn__cpu_step *step, void *const *buffers, 
 tn_status tn__cpu_prepare_move(tn__cpu_step *step)
 {
     const tn__step *s = step->step;
-    bool constant = s->op == TN__CPU_OP_CONST;
+    bool constant = s->op == TN__OP_CONST;
     if (constant && s->scalar_count < 1)
         return tn__fail(TN_ERR_INTERNAL, "const", "a step names no scalar");
     map_data *data = map_new(step, constant ? const_run_step : move_run_step, s->operand_count);

@@ -35,9 +35,9 @@ tn_status tn__cpu_prepare_operation(tn__cpu_step *step)
         [TN__CPU_CONVOLVE] = tn__cpu_prepare_convolution, [TN__CPU_NONE] = prepare_none};
 
     const tn__step *s = step->step;
-    if (s->op < 0 || s->op >= TN__CPU_OP_COUNT)
+    if (s->op < 0 || s->op >= TN__OP_COUNT)
         return tn__fail(TN_ERR_INTERNAL, "load", "a step has operation number %d, and there are %d", s->op,
-                        (int)TN__CPU_OP_COUNT);
+                        (int)TN__OP_COUNT);
     const tn__cpu_op_info *info = &tn__cpu_ops[s->op];
     if (s->operand_count != 1 + info->inputs && info->kind != TN__CPU_NONE)
         return tn__fail(TN_ERR_INTERNAL, info->name, "a step has %d operands, expected %d", s->operand_count,

@@ -206,13 +206,13 @@ static const struct {
     int scan;     /* of scan_functions; -1: none */
     bool scratch; /* sorts */
 } operations[] = {
-    {TN__CPU_OP_SORT, sort_row, -1, true},         {TN__CPU_OP_ARGSORT, sort_row, -1, true},
-    {TN__CPU_OP_PARTITION, sort_row, -1, true},    {TN__CPU_OP_ARGPARTITION, sort_row, -1, true},
-    {TN__CPU_OP_LARGEST, sort_row, -1, true},
-    {TN__CPU_OP_SEARCH_LEFT, search_row, -1, false}, {TN__CPU_OP_SEARCH_RIGHT, search_row, -1, false},
-    {TN__CPU_OP_NONZERO, nonzero_row, -1, false},
-    {TN__CPU_OP_CUMSUM, scan_row, 0, false},       {TN__CPU_OP_CUMPROD, scan_row, 1, false},
-    {TN__CPU_OP_CUMMAX, scan_row, 2, false},       {TN__CPU_OP_CUMMIN, scan_row, 3, false},
+    {TN__OP_SORT, sort_row, -1, true},         {TN__OP_ARGSORT, sort_row, -1, true},
+    {TN__OP_PARTITION, sort_row, -1, true},    {TN__OP_ARGPARTITION, sort_row, -1, true},
+    {TN__OP_LARGEST, sort_row, -1, true},
+    {TN__OP_SEARCH_LEFT, search_row, -1, false}, {TN__OP_SEARCH_RIGHT, search_row, -1, false},
+    {TN__OP_NONZERO, nonzero_row, -1, false},
+    {TN__OP_CUMSUM, scan_row, 0, false},       {TN__OP_CUMPROD, scan_row, 1, false},
+    {TN__OP_CUMMAX, scan_row, 2, false},       {TN__OP_CUMMIN, scan_row, 3, false},
 };
 
 /* Rows that are sorted or searched, fewer than threads: all threads work on each. */
@@ -276,7 +276,7 @@ static tn_status run_rows(const tn__cpu_step *step, void *const *buffers, const 
 tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
 {
     const tn__step *s = step->step;
-    if (s->op == TN__CPU_OP_HISTOGRAM)
+    if (s->op == TN__OP_HISTOGRAM)
         return tn__cpu_prepare_histogram(step);
     const tn__operand *operand = s->operand;
     int ndim = operand[0].ndim, row = -1;
@@ -296,7 +296,7 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
     data->scan = operations[row].scan < 0 ? NULL : scans[dtype].row[operations[row].scan];
     data->search = tn__cpu_search_of(dtype);
     data->searches = s->operand_count == 3;
-    data->right = s->op == TN__CPU_OP_SEARCH_RIGHT;
+    data->right = s->op == TN__OP_SEARCH_RIGHT;
     const int64_t *stride[3];
     int64_t itemsize[3];
     for (int k = 0; k < s->operand_count; k++) {
@@ -306,9 +306,9 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
         data->step[k] = operand[k].stride[ndim - 1] * itemsize[k];
     }
     data->dtype = dtype;
-    data->largest = s->op == TN__CPU_OP_LARGEST;
-    data->positions = s->op == TN__CPU_OP_ARGSORT || s->op == TN__CPU_OP_ARGPARTITION || data->largest;
-    data->place = s->op == TN__CPU_OP_PARTITION || s->op == TN__CPU_OP_ARGPARTITION ? s->param[0] : -1;
+    data->largest = s->op == TN__OP_LARGEST;
+    data->positions = s->op == TN__OP_ARGSORT || s->op == TN__OP_ARGPARTITION || data->largest;
+    data->place = s->op == TN__OP_PARTITION || s->op == TN__OP_ARGPARTITION ? s->param[0] : -1;
     int64_t apart = data->largest ? (int64_t)sizeof(int64_t) : data->place < 0 ? data->step[0] : 0;
     data->scratch = operations[row].scratch ? tn__cpu_sort_scratch(dtype, data->positions, data->count[1], apart) : 0;
     data->scratch += data->largest ? order_bytes(data->count[1]) : 0;

@@ -6,14 +6,14 @@
  */
 #include "backends/cpu/sort/network.h"
 
-#include "backends/cpu/matmul/matmul.h"
+#include "backends/cpu/base/simd.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 enum { ROWS = TN__NETWORK_ROWS };
 
-bool tn__network_here(void) { return tn__matmul_simd() != TN__SIMD_NONE; }
+bool tn__network_here(void) { return tn__cpu_simd() != TN__SIMD_NONE; }
 
 /* A vector has eight words of 4 bytes or, in two registers, of 8; these are compared as signed numbers. */
 #define EXCHANGE_u32(a, b) \

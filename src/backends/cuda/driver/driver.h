@@ -72,6 +72,10 @@ const tn__cuda_libraries *tn__cuda_open(const char **why);
 bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major);
 /* Opens <stem>.<major>, newest first, by name and then where toolkits are installed; NULL if there is none. */
 void *tn__cuda_open_versioned(const char *stem, int newest, int oldest);
+/* nvrtcCompileProgram, while signals stay the program's to handle (interrupt.c). */
+nvrtcResult tn__cuda_compile_program(const tn__cuda_compiler *compiler, nvrtcProgram program, int count,
+                                     const char *const *options);
+
 /* A library's function, and where in a table its address goes. */
 typedef struct tn__cuda_entry {
     const char *name;

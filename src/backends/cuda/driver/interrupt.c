@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "backends/cuda/runtime/cuda.h"
+#include "backends/cuda/driver/driver.h"
 #include "core/signals.h"
 
 enum { TAKEN = 3 };

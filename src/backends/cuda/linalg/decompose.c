@@ -204,9 +204,9 @@ static tn_status compute_eigh(const place *given)
 }
 
 static const decomposition decompositions[] = {
-    {TN__CUDA_OP_QR, measure_qr, compute_qr, NULL},
-    {TN__CUDA_OP_SVD, measure_svd, compute_svd, "the singular values did not converge; are all elements finite?"},
-    {TN__CUDA_OP_EIGH, measure_eigh, compute_eigh, "the eigenvalues did not converge; are all elements finite?"},
+    {TN__OP_QR, measure_qr, compute_qr, NULL},
+    {TN__OP_SVD, measure_svd, compute_svd, "the singular values did not converge; are all elements finite?"},
+    {TN__OP_EIGH, measure_eigh, compute_eigh, "the eigenvalues did not converge; are all elements finite?"},
 };
 
 /* ---- running ---- */
@@ -324,7 +324,7 @@ static tn_status prepare_large(tn__cuda_step *step, tn__cuda_device *device, con
         return tn__fail(TN_ERR_INTERNAL, "linalg", "a step that cuSOLVER cannot do");
     long long rows = a->dim[a->ndim - 2], columns = a->dim[a->ndim - 1];
     d->mode = s->param;
-    d->turned = s->op == TN__CUDA_OP_SVD && rows < columns;
+    d->turned = s->op == TN__OP_SVD && rows < columns;
     d->m = d->turned ? columns : rows;
     d->n = d->turned ? rows : columns;
     d->k = d->m < d->n ? d->m : d->n;

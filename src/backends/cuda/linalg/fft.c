@@ -24,9 +24,9 @@ typedef struct transform {
 } transform;
 
 static const transform transforms[] = {
-    {TN__CUDA_OP_FFT, {TN__CUFFT_C2C, TN__CUFFT_Z2Z}},
-    {TN__CUDA_OP_RFFT, {TN__CUFFT_R2C, TN__CUFFT_D2Z}},
-    {TN__CUDA_OP_IRFFT, {TN__CUFFT_C2R, TN__CUFFT_Z2D}},
+    {TN__OP_FFT, {TN__CUFFT_C2C, TN__CUFFT_Z2Z}},
+    {TN__OP_RFFT, {TN__CUFFT_R2C, TN__CUFFT_D2Z}},
+    {TN__OP_IRFFT, {TN__CUFFT_C2R, TN__CUFFT_Z2D}},
 };
 
 typedef struct fft_data {
@@ -92,7 +92,7 @@ static tn_status start_fft(const tn__cuda_step *step, const tn__cuda_run *run)
     if (!data->side[1].direct)
         status = tn__cuda_moving_start(&data->side[1].copy, run, data->side[1].memory, buffer[1]);
     void *params[] = {&data->side[1].memory, &data->rows, &data->side[1].distance, &data->last};
-    if (status == TN_OK && step->step->op == TN__CUDA_OP_IRFFT)
+    if (status == TN_OK && step->step->op == TN__OP_IRFFT)
         status = tn__cuda_start(run, step->function, data->rows, params, "fft");
     if (status == TN_OK && !tn__cuda_patching(run))
         status = execute(data, run, address[0], address[1]);
@@ -111,7 +111,7 @@ static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, fft_da
     tn__cuda_walk_make(&rows, ~(1u << last), operand->ndim, operand->dim, 1, (const int64_t *const[]){operand->stride});
     at->step = operand->dim[last] > 1 ? operand->stride[last] : 1;
     at->distance = rows.ndim ? rows.stride[0][0] : 1;
-    bool kept = i == 0 ? !step->overwrites : step->step->op != TN__CUDA_OP_IRFFT, single = rows.size <= 1;
+    bool kept = i == 0 ? !step->overwrites : step->step->op != TN__OP_IRFFT, single = rows.size <= 1;
     /* rows of real numbers begin where complex ones may: the library wants them so */
     bool real = !tn_dtype_is_complex((tn_dtype)operand->dtype);
     bool pairs = !real || (at->step == 1 && operand->offset % 2 == 0 && (single || at->distance % 2 == 0));
@@ -177,7 +177,7 @@ tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device)
     step->start = start_fft;
     step->opaque = true;
     data->library = tn__cuda_fft_library(device);
-    const tn__operand *whole = &s->operand[s->op == TN__CUDA_OP_RFFT]; /* of the transform's length */
+    const tn__operand *whole = &s->operand[s->op == TN__OP_RFFT]; /* of the transform's length */
     bool wide = tn__dtypes[whole->dtype].component == TN_FLOAT64;
     for (size_t i = 0; i < sizeof transforms / sizeof *transforms; i++)
         if (transforms[i].op == s->op)
@@ -194,7 +194,7 @@ tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device)
         return tn__fail(TN_ERR_INTERNAL, "fft", "a step of %d operands that cuFFT cannot do", s->operand_count);
     data->rows = rows;
     data->last = n % 2 ? 0 : n / 2;
-    tn_status status = s->op == TN__CUDA_OP_IRFFT ? tn__cuda_own_kernel(step, device, tn__cuda_text_fft(wide), "ends")
+    tn_status status = s->op == TN__OP_IRFFT ? tn__cuda_own_kernel(step, device, tn__cuda_text_fft(wide), "ends")
                                                   : TN_OK;
     for (int i = 0; i < 2 && status == TN_OK; i++)
         status = place_side(step, device, data, i);

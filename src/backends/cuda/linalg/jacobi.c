@@ -42,7 +42,7 @@ char *tn__cuda_text_jacobi(tn_dtype dtype, int op, int rows, int columns)
     return tn__format("#define PARTS %d\n#define ROWS %d\n#define COLUMNS %d\n#define THREADS %d\n%s%s%s%s",
                       parts_of(dtype), rows, columns, threads_for(columns), tn__cuda_walk_text, tn__cuda_failure_text,
                       (const char *)tn__embed_cuda_jacobi,
-                      (const char *)(op == TN__CUDA_OP_SVD ? tn__embed_cuda_jacobi_svd : tn__embed_cuda_jacobi_eigh));
+                      (const char *)(op == TN__OP_SVD ? tn__embed_cuda_jacobi_svd : tn__embed_cuda_jacobi_eigh));
 }
 
 static tn_status start_jacobi(const tn__cuda_step *step, const tn__cuda_run *run)
@@ -63,7 +63,7 @@ static tn_status start_jacobi(const tn__cuda_step *step, const tn__cuda_run *run
 bool tn__cuda_jacobi_takes(const tn__step *step)
 {
     const tn__operand *a = &step->operand[1];
-    return (step->op == TN__CUDA_OP_SVD || step->op == TN__CUDA_OP_EIGH) && a->ndim >= 2 &&
+    return (step->op == TN__OP_SVD || step->op == TN__OP_EIGH) && a->ndim >= 2 &&
            a->dim[a->ndim - 2] <= TN__CUDA_SMALL_MATRIX && a->dim[a->ndim - 1] <= TN__CUDA_SMALL_MATRIX;
 }
 
@@ -72,7 +72,7 @@ tn_status tn__cuda_prepare_jacobi(tn__cuda_step *step, tn__cuda_device *device)
     const tn__step *s = step->step;
     const tn__operand *to = &s->operand[0], *a = &s->operand[1];
     int last = a->ndim - 1;
-    bool values = s->op == TN__CUDA_OP_SVD;
+    bool values = s->op == TN__OP_SVD;
     if (a->dtype != to->dtype || (a->dtype != TN_FLOAT64 && a->dtype != TN_COMPLEX128))
         return tn__fail(TN_ERR_INTERNAL, "linalg", "a step that is computed in float64 or complex128 only");
     jacobi_data *data = tn__calloc(1, sizeof *data);

@@ -9,7 +9,7 @@ tn_status tn__cuda_moving_make(tn__cuda_moving *copy, tn__cuda_step *parent, tn_
 {
     tn__step *step = &copy->step;
     *step = *parent->step;
-    step->op = TN__CUDA_OP_COPY;
+    step->op = TN__OP_COPY;
     step->operand_count = 2;
     step->output_count = 1;
     step->operand = copy->operand;

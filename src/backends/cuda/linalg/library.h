@@ -39,7 +39,6 @@ char *tn__cuda_text_fft(bool wide);
 
 /* ---- cuSOLVER ---- */
 
-enum { TN__CUDA_SMALL_MATRIX = 32 }; /* rows that the lanes of a warp have; as small_matrices.cuh */
 enum { TN__CUSOLVER_REAL = 1, TN__CUSOLVER_COMPLEX = 5 }; /* of doubles */
 
 typedef struct tn__cusolver {

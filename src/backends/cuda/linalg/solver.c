@@ -56,7 +56,7 @@ static tn_status factorize_small(const tn__cuda_step *step, const tn__cuda_run *
 {
     const solver_data *data = step->data;
     matrices m = data->m;
-    bool solves = step->step->op == TN__CUDA_OP_SOLVE;
+    bool solves = step->step->op == TN__OP_SOLVE;
     int upper = data->mode, warps = step->step->operand[1].dtype == TN_COMPLEX128 ? 2 : 4; /* as the text's WARPS */
     long long sides = data->sides, groups = solves ? (sides + TN__CUDA_SMALL_MATRIX - 1) / TN__CUDA_SMALL_MATRIX : 1;
     long long blocks = (m.count * groups + warps - 1) / warps;
@@ -74,14 +74,14 @@ static tn_status factorize_one(const tn__cuda_step *step, const tn__cuda_run *ru
     void *a = (void *)(data->m.a + (CUdeviceptr)(i * n * n) * data->itemsize), *memory = (void *)data->device_memory;
     int *info = (int *)data->m.info + i;
     int64_t *pivot = (int64_t *)data->m.pivot + i * n;
-    if (step->step->op == TN__CUDA_OP_CHOLESKY)
+    if (step->step->op == TN__OP_CHOLESKY)
         return check(library->cusolverDnXpotrf(handle, params, data->mode, n, data->type, a, n, data->type, memory,
                                                data->device_bytes, data->host_memory, data->host_bytes, info), "potrf");
     tn_status status =
         check(library->cusolverDnXgetrf(handle, params, n, n, data->type, a, n, pivot, data->type, memory,
                                         data->device_bytes, data->host_memory, data->host_bytes, info),
               "getrf");
-    if (status != TN_OK || step->step->op != TN__CUDA_OP_SOLVE)
+    if (status != TN_OK || step->step->op != TN__OP_SOLVE)
         return status;
     void *b = (void *)(data->m.b + (CUdeviceptr)(i * data->m.each) * data->itemsize);
     int *unused = (int *)data->m.info + data->m.count; /* of wrong arguments */
@@ -112,10 +112,10 @@ static tn_status finish(const tn__cuda_step *step, const tn__cuda_run *run, tn__
     int upper = data->mode;
     void *look[] = {&m, failure}, *params[] = {&m, &upper};
     tn_status status = step->may_fail ? tn__cuda_start(run, data->look, m.count, look, "linalg") : TN_OK;
-    bool all = step->step->op == TN__CUDA_OP_CHOLESKY, none = step->step->op == TN__CUDA_OP_SOLVE && step->may_fail;
+    bool all = step->step->op == TN__OP_CHOLESKY, none = step->step->op == TN__OP_SOLVE && step->may_fail;
     if (status != TN_OK || none)
         return status;
-    long long size = all ? m.count * m.n * m.n : step->step->op == TN__CUDA_OP_SOLVE ? m.count * m.each : m.count;
+    long long size = all ? m.count * m.n * m.n : step->step->op == TN__OP_SOLVE ? m.count * m.each : m.count;
     return tn__cuda_start(run, step->function, size, params, "linalg");
 }
 
@@ -123,7 +123,7 @@ static tn_status start_solver(const tn__cuda_step *step, const tn__cuda_run *run
 {
     const solver_data *data = step->data;
     const tn__operand *operand = step->step->operand;
-    bool solves = step->step->op == TN__CUDA_OP_SOLVE;
+    bool solves = step->step->op == TN__OP_SOLVE;
     if (data->memory == NULL) /* nothing to do */
         return TN_OK;
     CUdeviceptr buffer[3];
@@ -140,7 +140,7 @@ static tn_status start_solver(const tn__cuda_step *step, const tn__cuda_run *run
     tn__cuda_run guarded = *run;
     if (step->overwrites && step->may_fail)
         guarded.failure.guard = failure.latch;
-    CUdeviceptr result = step->step->op == TN__CUDA_OP_CHOLESKY ? data->m.a : data->m.b;
+    CUdeviceptr result = step->step->op == TN__OP_CHOLESKY ? data->m.a : data->m.b;
     return status == TN_OK ? tn__cuda_moving_start(&data->store, &guarded, buffer[0], result) : status;
 }
 
@@ -173,7 +173,7 @@ static tn_status ask_for_sizes(solver_data *data, tn__cuda_device *device, int o
     pthread_mutex_lock(&device->lock);
     tn_status status = tn__cuda_solver_open(device, library);
     void *handle = device->solver, *params = device->solver_params;
-    if (status == TN_OK && op == TN__CUDA_OP_CHOLESKY)
+    if (status == TN_OK && op == TN__OP_CHOLESKY)
         status = check(library->cusolverDnXpotrf_bufferSize(handle, params, data->mode, n, data->type, NULL, n,
                                                             data->type,
                                                             &data->device_bytes, &data->host_bytes), "preparation");
@@ -188,12 +188,12 @@ static tn_status make_moves(solver_data *data, tn__cuda_step *step, tn__cuda_dev
 {
     const tn__operand *operand = step->step->operand;
     tn__operand a = tn__cuda_by_columns(&operand[1]);
-    tn__operand result = step->step->op == TN__CUDA_OP_SLOGDET ? tn__cuda_dense(&operand[0])
+    tn__operand result = step->step->op == TN__OP_SLOGDET ? tn__cuda_dense(&operand[0])
                                                                : tn__cuda_by_columns(&operand[0]);
     tn__cuda_step reading = *step;
     reading.overwrites = false;
     tn_status status = tn__cuda_moving_make(&data->load[0], &reading, device, &a, &operand[1]);
-    if (status == TN_OK && step->step->op == TN__CUDA_OP_SOLVE) {
+    if (status == TN_OK && step->step->op == TN__OP_SOLVE) {
         tn__operand b = tn__cuda_by_columns(&operand[2]);
         status = tn__cuda_moving_make(&data->load[1], &reading, device, &b, &operand[2]);
     }
@@ -209,7 +209,7 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__step *s = step->step;
     const tn__operand *a = &s->operand[1];
-    bool solves = s->op == TN__CUDA_OP_SOLVE, factors = s->op == TN__CUDA_OP_CHOLESKY;
+    bool solves = s->op == TN__OP_SOLVE, factors = s->op == TN__OP_CHOLESKY;
     solver_data *data = tn__calloc(1, sizeof *data);
     if (data == NULL)
         return tn__fail_memory("linalg", sizeof *data);
@@ -236,7 +236,7 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
     if (status == TN_OK)
         status = tn__cuda_module_function(device, step->module, "look", &data->look);
     /* of a matrix of nothing, the determinant is a result all the same */
-    bool nothing = data->m.count == 0 || (s->op != TN__CUDA_OP_SLOGDET && (data->m.n == 0 || (solves && !data->sides)));
+    bool nothing = data->m.count == 0 || (s->op != TN__OP_SLOGDET && (data->m.n == 0 || (solves && !data->sides)));
     if (status != TN_OK || nothing)
         return status;
     step->shares = data->m.n > TN__CUDA_SMALL_MATRIX;

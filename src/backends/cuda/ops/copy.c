@@ -210,7 +210,7 @@ static int64_t share_out(part *list, uint32_t count, uint32_t batch, bool *even)
 
 /* ---- starting ---- */
 
-static const char *label_of(const tn__step *s) { return s->op == TN__CUDA_OP_CONST ? "const" : "copy"; }
+static const char *label_of(const tn__step *s) { return s->op == TN__OP_CONST ? "const" : "copy"; }
 
 /* Launches parts, whose axes lie behind them. */
 static tn_status launch(const tn__cuda_step *step, const tn__cuda_run *run, parts *all, const axis *axes, int count)

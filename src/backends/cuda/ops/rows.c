@@ -103,7 +103,7 @@ tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device)
     data->rows = rows;
     scan_work *work = &data->work;
     *work = (scan_work){.n = rows.count[1], .from_step = rows.step[1], .to_step = rows.step[0]};
-    bool finds = step->step->op == TN__CUDA_OP_NONZERO;
+    bool finds = step->step->op == TN__OP_NONZERO;
     data->shorter = finds ? 0 : scan_shorter(work->n);
     bool alone = !finds && !data->shorter && work->n <= SCAN_TILE && rows.walk.size <= INT_MAX; /* a block has a row */
     char *text = finds ? tn__cuda_text_nonzero()
@@ -179,7 +179,7 @@ tn_status tn__cuda_prepare_search(tn__cuda_step *step, tn__cuda_device *device)
     if (data->rows.walk.size == 1 && keys > 0 && keys <= GUIDED_KEYS && data->rows.count[2] >= GUIDED_LEAST)
         data->shared = GUIDED_CELLS * (int)sizeof(uint32_t) + (int)keys;
     tn_status status =
-        tn__cuda_own_kernel(step, device, tn__cuda_text_search(dtype, step->step->op == TN__CUDA_OP_SEARCH_RIGHT),
+        tn__cuda_own_kernel(step, device, tn__cuda_text_search(dtype, step->step->op == TN__OP_SEARCH_RIGHT),
                             data->shared ? "search_guided" : "search");
     if (status != TN_OK || !data->shared)
         return status;

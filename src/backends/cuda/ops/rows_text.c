@@ -105,15 +105,15 @@ static const struct {
     int op;
     const char *identity, *combine;
 } scans[] = {
-    {TN__CUDA_OP_CUMSUM, "((W)-0.0)", "((a) + (b))"},
-    {TN__CUDA_OP_CUMPROD, "((W)1)", "((a) * (b))"},
-    {TN__CUDA_OP_CUMMAX, "LOWEST", "((a) > (b) || (a) != (a) ? (a) : (b))"},
-    {TN__CUDA_OP_CUMMIN, "HIGHEST", "((a) < (b) || (a) != (a) ? (a) : (b))"},
+    {TN__OP_CUMSUM, "((W)-0.0)", "((a) + (b))"},
+    {TN__OP_CUMPROD, "((W)1)", "((a) * (b))"},
+    {TN__OP_CUMMAX, "LOWEST", "((a) > (b) || (a) != (a) ? (a) : (b))"},
+    {TN__OP_CUMMIN, "HIGHEST", "((a) < (b) || (a) != (a) ? (a) : (b))"},
 };
 
 char *tn__cuda_text_nonzero(void)
 {
-    char *scan = tn__cuda_text_scan(TN_INT64, TN__CUDA_OP_CUMSUM, 0);
+    char *scan = tn__cuda_text_scan(TN_INT64, TN__OP_CUMSUM, 0);
     char *text = scan ? tn__format("%s%s", scan, (const char *)tn__embed_cuda_nonzero) : NULL;
     tn__free(scan);
     return text;
@@ -125,7 +125,7 @@ char *tn__cuda_text_scan(tn_dtype dtype, int op, int shorter)
     while (scans[i].op != op)
         i++;
     bool half = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16,
-         adds = op == TN__CUDA_OP_CUMSUM || op == TN__CUDA_OP_CUMPROD;
+         adds = op == TN__OP_CUMSUM || op == TN__OP_CUMPROD;
     char given[32] = "";
     if (shorter)
         snprintf(given, sizeof given, "#define SHORT %d\n", shorter);

@@ -192,7 +192,7 @@ tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device)
                                          .to_step = out->stride[axis],
                                          .index_step = index->stride[axis],
                                          .from_step = from->stride[axis],
-                                         .add = s->op == TN__CUDA_OP_SCATTER_ADD};
+                                         .add = s->op == TN__OP_SCATTER_ADD};
     data->way = way_of(s, data);
     step->may_fail = true;
     step->opaque = true; /* in place or not, it starts this or that */

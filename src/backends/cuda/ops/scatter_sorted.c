@@ -68,7 +68,7 @@ static void describe_sort(tn__cuda_sorted_sums *sums, const tn__cuda_step *step,
     for (int i = 0; i < 2; i++)
         sums->operand[i] = (tn__operand){.buffer = i, .dtype = i ? TN_UINT32 : TN_INT64, .ndim = 2,
                                          .dim = {rows, terms}, .stride = {terms, 1}};
-    sums->argsort = (tn__step){.kind = TN__STEP_OP, .op = TN__CUDA_OP_ARGSORT, .compute = TN_UINT32, .operand_count = 2,
+    sums->argsort = (tn__step){.kind = TN__STEP_OP, .op = TN__OP_ARGSORT, .compute = TN_UINT32, .operand_count = 2,
                                .output_count = 1, .operand = sums->operand, .label = step->step->label};
     sums->sort = (tn__cuda_step){.step = &sums->argsort, .program = step->program, .number = step->number};
 }

@@ -166,7 +166,7 @@ tn_status tn__cuda_prepare_sort(tn__cuda_step *step, tn__cuda_device *device)
     step->free = free_sort;
     data->rows = found;
     int64_t n = data->rows.count[1], rows = data->rows.walk.size, itemsize = tn__dtypes[s->operand[1].dtype].size;
-    data->positions = s->op == TN__CUDA_OP_ARGSORT;
+    data->positions = s->op == TN__OP_ARGSORT;
     int each = data->positions ? (itemsize == 8 ? 8 : 16) : itemsize == 8 ? 10 : 20;
     int64_t tile = SORT_THREADS * each, tiles = (n + tile - 1) / tile;
     data->shared = (int)(SORT_THREADS / 32 * SORT_DIGITS * 4 + tile * (itemsize < 4 ? 4 : itemsize));

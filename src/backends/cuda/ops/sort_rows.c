@@ -35,7 +35,7 @@ typedef struct sort_rows_data {
 static int words_of(const tn__step *step)
 {
     int itemsize = (int)tn__dtypes[step->operand[1].dtype].size;
-    bool positions = step->op == TN__CUDA_OP_ARGSORT;
+    bool positions = step->op == TN__OP_ARGSORT;
     return itemsize == 1 ? 0 : itemsize == 2 ? 1 : itemsize / 4 + positions;
 }
 
@@ -73,6 +73,6 @@ tn_status tn__cuda_prepare_sort_rows(tn__cuda_step *step, tn__cuda_device *devic
     int each = size / LANES_LEAST < most ? size / LANES_LEAST : most, lanes = size / each;
     data->threads = lanes < THREADS_LEAST ? THREADS_LEAST : lanes;
     data->rows_each = data->threads / lanes;
-    char *text = tn__cuda_text_sort_rows(s->operand[1].dtype, s->op == TN__CUDA_OP_ARGSORT, each, lanes, data->threads);
+    char *text = tn__cuda_text_sort_rows(s->operand[1].dtype, s->op == TN__OP_ARGSORT, each, lanes, data->threads);
     return tn__cuda_own_kernel(step, device, text, "sort_rows");
 }

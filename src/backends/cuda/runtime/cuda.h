@@ -13,18 +13,11 @@
 #include "backends/cuda/driver/driver.h"
 #include "core/error.h"
 #include "device/program.h"
-
-/* The operations by the numbers of ops/ops.h, whose room is out of a backend's sight. */
-typedef enum tn__cuda_op {
-#define TN_MAP(ID, ...) TN__CUDA_OP_##ID,
-#define TN_REDUCE(ID, ...) TN__CUDA_OP_##ID,
-#define TN_GENERATE(ID, ...) TN__CUDA_OP_##ID,
-#define TN_OTHER(ID, ...) TN__CUDA_OP_##ID,
-#include "ops/ops.def"
-    TN__CUDA_OP_COUNT
-} tn__cuda_op;
+#include "ops/ops.h"
 
 /* ---- devices ---- */
+
+enum { TN__CUDA_SMALL_MATRIX = 32 }; /* rows that the lanes of a warp have; as small_matrices.cuh */
 
 typedef struct tn__cuda_module tn__cuda_module;
 typedef struct tn__cuda_run tn__cuda_run;
@@ -251,9 +244,6 @@ void tn__cuda_module_release(tn__cuda_device *device, tn__cuda_module *module);
 const char *tn__cuda_module_name(const tn__cuda_module *module);
 tn_status tn__cuda_module_function(tn__cuda_device *device, tn__cuda_module *module, const char *name,
                                    CUfunction *function);
-/* nvrtcCompileProgram, while signals stay the program's to handle. */
-nvrtcResult tn__cuda_compile_program(const tn__cuda_compiler *compiler, nvrtcProgram program, int count,
-                                     const char *const *options);
 /* Compiles a text to machine code for an architecture that the compiler knows, else to the newest PTX before it: memory
  * for tn__free. */
 tn_status tn__cuda_compile(const tn__cuda_libraries *libraries, int architecture, const char *source, char **image,

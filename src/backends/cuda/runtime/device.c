@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cuda/linalg/library.h"
 #include "backends/cuda/runtime/backend.h"
 #include "core/error.h"
 #include "core/log.h"

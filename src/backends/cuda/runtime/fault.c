@@ -93,7 +93,7 @@ TN_PRINTF(2, 3) static void put(text *t, const char *format, ...)
     t->left -= taken;
 }
 
-static const char *const operation_names[TN__CUDA_OP_COUNT] = {
+static const char *const operation_names[TN__OP_COUNT] = {
 #define TN_MAP(ID, NAME, ...) #NAME,
 #define TN_REDUCE(ID, NAME, ...) #NAME,
 #define TN_GENERATE(ID, NAME, ...) #NAME,
@@ -105,7 +105,7 @@ const char *tn__cuda_step_name(const tn__step *s)
 {
     if (s->label || s->kernel)
         return s->label ? s->label : s->kernel;
-    return s->op >= 0 && s->op < TN__CUDA_OP_COUNT ? operation_names[s->op] : "an operation";
+    return s->op >= 0 && s->op < TN__OP_COUNT ? operation_names[s->op] : "an operation";
 }
 
 /* "k_0123456789abcdef matmul add", "sort". */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Products as nests: which are ours, what joins them, and the choice of a tile. */
 #include "compile/emit/gpu/gemm/product.h"
+#include "compile/lower/lower.h"
 #include "device/products.h"
 
 #define MOST_WORK ((int64_t)1 << 27) /* multiplications; a library is as fast or faster beyond */

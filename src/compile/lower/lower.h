@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Values as steps of their own: operations of a library or of the evaluator, and what is folded into products. */
+#ifndef TN_COMPILE_LOWER_LOWER_H
+#define TN_COMPILE_LOWER_LOWER_H
+
+#include "compile/ir/draft.h"
+
+/* One operation a step: what the reference evaluator runs. False without memory. */
+bool tn__lower_operations(tn__draft *draft);
+/* Appends the steps of one value, as tn__lower_operations does; for what kernels do not cover. */
+bool tn__lower_value(tn__draft *draft, int v);
+/* Marks in draft->fold the updates to fold, and, once it is known what is stored, the epilogues that a device's
+ * products take. */
+void tn__find_folds(tn__draft *draft);
+void tn__find_epilogues(tn__draft *draft, const tn__device *device);
+/* The product that is folded into v; the steps of v. */
+int tn__folded_product(const tn__draft *draft, int v);
+bool tn__lower_folded(tn__draft *draft, int v);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Lowering to kernels, between compile.c and lower_kernels.c. */
+#ifndef TN_COMPILE_LOWER_KERNELS_H
+#define TN_COMPILE_LOWER_KERNELS_H
+
+#include "compile/ir/draft.h"
+
+/* Fused kernels and library calls. False without memory. */
+bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion);
+
+#endif

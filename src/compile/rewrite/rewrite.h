@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Passes from a graph to a graph. */
+#ifndef TN_COMPILE_REWRITE_REWRITE_H
+#define TN_COMPILE_REWRITE_REWRITE_H
+
+#include "compile/ir/graph.h"
+#include "device/program.h"
+
+/* Convolutions that the device's library computes become values of their data and weights, instead of products of
+ * windows. */
+void tn__keep_convolutions(tn__graph *graph, const tn__device *device, int precision);
+int64_t tn__convolution_operations(const tn__graph *graph, const tn__value *value);
+
+/* Rewrites in place: common subexpressions become one value, reshapes move toward leaves. `one_pass`: reductions may be
+ * `about_mean`. False without memory. */
+bool tn__rewrite(tn__graph *graph, bool one_pass);
+
+/* Operands of a library's batches of products that lie at no equal distances are copied, where that saves calls. False
+ * without memory. */
+bool tn__pack_batches(tn__graph *graph, const tn__device *device, int precision);
+
+#endif
