@@ -238,6 +238,11 @@ typedef struct tn_device {
     short index;
 } tn_device;
 
+/* Several, as TN_DEVICES(tn_cuda(0), tn_cuda(1)): ended by the zero device, until the end of the block (C). */
+#ifndef __cplusplus
+#define TN_DEVICES(...) ((const tn_device[]){__VA_ARGS__, {TN_DEVICE_DEFAULT, 0}})
+#endif
+
 /* ---- arrays and scopes ---- */
 
 /* An n-dimensional array: a handle to an immutable value, evaluated or still only recorded. */

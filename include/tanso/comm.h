@@ -99,7 +99,50 @@ TN_API tn_array *tn_comm_receive(tn_comm *comm, int from, int tag, const tn_arra
 /* x, from which backward goes on to `sent` (of shape (0,)), too: ChainerMN's pseudo_connect. */
 TN_API tn_array *tn_comm_connect(const tn_array *sent, const tn_array *x);
 
+/*
+ * Several devices of one process: each is a rank, and a call is made once for all of them.
+ *
+ *     tn_comm *comm = tn_comm_devices(TN_DEVICES(tn_cuda(0), tn_cuda(1)));
+ *     tn_array *x[] = {here, there}, *sums[2];
+ *     tn_status status = tn_comm_all_reduce_each(comm, x, TN_COMM_SUM, sums);   // sums[r] on rank r's device
+ *
+ * These calls are recorded as tn_to is: nothing is computed, nobody waits, and gradients go through them to any order.
+ * x[r] is an array on the device of rank r; result[r], arrays of the current scope, are too. If a call fails they are
+ * errors. The calls above are of one rank each, so for such a communicator they are TN_ERR_UNSUPPORTED; and these here
+ * work for communicators of processes, too, of whose ranks each process has one: x[0] and result[0] are its own. What
+ * one device sends to another is tn_to; a part of a communicator is one of fewer devices.
+ */
+/* Of devices up to the zero device, as TN_DEVICES makes them; each one once, else TN_ERR_VALUE, and one that can be
+ * used, else TN_ERR_DEVICE. tn_comm_free frees it; arrays that came from it do not need it. */
+TN_API tn_comm *tn_comm_devices(const tn_device *devices);
+/* The device of a rank of this process; the zero device with a latched error for another communicator or rank. */
+TN_API tn_device tn_comm_device(const tn_comm *comm, int rank);
+/* x of one shape and dtype, combined element by element: for every rank, or for the root. */
+TN_API tn_status tn_comm_all_reduce_each(tn_comm *comm, tn_array *const *x, tn_comm_op op,
+                                         tn_array **result) TN_MUST_CHECK;
+TN_API tn_array *tn_comm_reduce_each(tn_comm *comm, tn_array *const *x, tn_comm_op op, int root);
+/* The root's x for every rank. */
+TN_API tn_status tn_comm_broadcast_each(tn_comm *comm, const tn_array *x, int root, tn_array **result) TN_MUST_CHECK;
+/* x of one shape and dtype along a new first axis, (size, ...): for every rank, or for the root. */
+TN_API tn_status tn_comm_all_gather_each(tn_comm *comm, tn_array *const *x, tn_array **result) TN_MUST_CHECK;
+TN_API tn_array *tn_comm_gather_each(tn_comm *comm, tn_array *const *x, int root);
+/* Element r along the first axis, whose extent is size, for rank r: of the root's x; of what tn_comm_all_reduce_each
+ * would give; and the elements r of all ranks' x, along the first axis. */
+TN_API tn_status tn_comm_scatter_each(tn_comm *comm, const tn_array *x, int root, tn_array **result) TN_MUST_CHECK;
+TN_API tn_status tn_comm_reduce_scatter_each(tn_comm *comm, tn_array *const *x, tn_comm_op op,
+                                             tn_array **result) TN_MUST_CHECK;
+TN_API tn_status tn_comm_all_to_all_each(tn_comm *comm, tn_array *const *x, tn_array **result) TN_MUST_CHECK;
+
 #ifndef TN_NO_MACROS
+#define tn_comm_devices(...) TN_HERE(tn_comm_devices(__VA_ARGS__))
+#define tn_comm_all_reduce_each(...) TN_HERE(tn_comm_all_reduce_each(__VA_ARGS__))
+#define tn_comm_reduce_each(...) TN_HERE(tn_comm_reduce_each(__VA_ARGS__))
+#define tn_comm_broadcast_each(...) TN_HERE(tn_comm_broadcast_each(__VA_ARGS__))
+#define tn_comm_all_gather_each(...) TN_HERE(tn_comm_all_gather_each(__VA_ARGS__))
+#define tn_comm_gather_each(...) TN_HERE(tn_comm_gather_each(__VA_ARGS__))
+#define tn_comm_scatter_each(...) TN_HERE(tn_comm_scatter_each(__VA_ARGS__))
+#define tn_comm_reduce_scatter_each(...) TN_HERE(tn_comm_reduce_scatter_each(__VA_ARGS__))
+#define tn_comm_all_to_all_each(...) TN_HERE(tn_comm_all_to_all_each(__VA_ARGS__))
 #define tn_comm_world() TN_HERE(tn_comm_world())
 #define tn_comm_split(...) TN_HERE(tn_comm_split(__VA_ARGS__))
 #define tn_comm_all_reduce(...) TN_HERE(tn_comm_all_reduce(__VA_ARGS__))

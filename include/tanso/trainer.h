@@ -181,8 +181,6 @@ typedef struct tn_named_optimizer {
 #ifndef __cplusplus
 #define TN_LOADERS(...) ((const tn_named_loader[]){__VA_ARGS__, {NULL, NULL}})
 #define TN_OPTIMIZERS(...) ((const tn_named_optimizer[]){__VA_ARGS__, {NULL, NULL}})
-/* .devices = TN_DEVICES(tn_cuda(0), tn_cuda(1)), ended by the zero device. */
-#define TN_DEVICES(...) ((const tn_device[]){__VA_ARGS__, {TN_DEVICE_DEFAULT, 0}})
 #endif
 
 typedef struct tn_updater_opts {

@@ -20,9 +20,9 @@ typedef struct tn__list {
 typedef struct tn__options {
     const char *model, *optimizer, *rate, *schedule, *device, *out, *dataset, *invert, *keys, *x;
     tn__list extend, log, plot;
-    long epochs, batch;
-    uint64_t seed;
-    bool resume, quiet, help;
+    long epochs, batch, ranks, port;
+    uint64_t seed, restarts;
+    bool resume, quiet, help, prefix;
     int count; /* arguments that are no flags */
     char **arguments;
 } tn__options;
@@ -52,12 +52,13 @@ typedef struct tn__command {
     const tn__flag *flags;
     int flag_count;
     int least, most; /* arguments */
+    bool starts_program; /* what stands behind the first argument is that program's, flags too */
     int (*run)(const tn__options *options);
     void (*more_help)(void); /* (optional) printed after the flags */
 } tn__command;
 
 extern const tn__command tn__command_train, tn__command_eval, tn__command_plot, tn__command_predict, tn__command_info,
-    tn__command_fetch, tn__command_warm;
+    tn__command_fetch, tn__command_warm, tn__command_launch;
 
 /* The whole program. */
 int tn__cli_main(int argc, char **argv);

@@ -7,7 +7,7 @@
 
 static const tn__command *const commands[] = {&tn__command_train,   &tn__command_eval, &tn__command_plot,
                                               &tn__command_predict, &tn__command_info, &tn__command_fetch,
-                                              &tn__command_warm};
+                                              &tn__command_warm,    &tn__command_launch};
 
 int tn__usage_error(const char *command, const char *format, ...)
 {

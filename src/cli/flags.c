@@ -95,6 +95,7 @@ bool tn__flags_read(const tn__command *command, int count, char **words, tn__opt
     bool flags_end = false;
     for (int i = 0; i < count; i++) {
         char *word = words[i];
+        flags_end |= command->starts_program && options->count;
         if (flags_end || word[0] != '-' || word[1] == '\0') {
             words[options->count++] = word; /* never past i: what is read is moved to the front */
             continue;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "cli/command.h"
 #include "core/log.h"
@@ -238,6 +239,16 @@ static int stopped(const char *dataset, const char *out, bool saved, int signal_
     return signal_number == SIGINT ? TN__EXIT_INTERRUPTED : 128 + signal_number;
 }
 
+/* Whether 'tanso launch' has begun this run again, which has made a snapshot before. */
+static bool begun_again(const char *out)
+{
+    const char *restarts = getenv("TANSO_RESTARTS"), *launched = getenv("TANSO_LAUNCHED");
+    char path[4200];
+    struct stat file;
+    snprintf(path, sizeof path, "%s/%s", out, SNAPSHOT);
+    return restarts && atoi(restarts) > 0 && launched && stat(path, &file) == 0 && file.st_mtime >= atoll(launched);
+}
+
 static int run_with(const tn__options *options, const char *optimizer, const char *schedule, const char *extend)
 {
     tn_device devices[TN__DEVICES_MOST + 1];
@@ -259,9 +270,10 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
         tn_set_threads(tn_threads() > tn_comm_local_size(comm) ? tn_threads() / tn_comm_local_size(comm) : 1);
     if (!options->device && devices[0].kind == TN_DEVICE_CUDA) /* as many as there are take one each */
         devices[0] = tn_cuda(tn_comm_local_rank(comm) % tn_device_count(TN_DEVICE_CUDA));
-    if (!options->resume && !options->quiet && first)
+    bool resume = options->resume || begun_again(out);
+    if (!resume && !options->quiet && first)
         tell_of_earlier(out);
-    bool earlier = !options->resume && holds(out, SNAPSHOT); /* stays until an epoch is done */
+    bool earlier = !resume && holds(out, SNAPSHOT); /* stays until an epoch is done */
     signals before;
     catch_signals(&before);
     tn_epoch last = {0};
@@ -269,7 +281,7 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
     const tn_train_opts opts = {.model = options->model, .optimizer = optimizer,
                                 .schedule = schedule, .extend = extend, .epochs = (int)options->epochs,
                                 .batch = options->batch,
-                                .seed = options->seed, .devices = devices, .out = out, .resume = options->resume,
+                                .seed = options->seed, .devices = devices, .out = out, .resume = resume,
                                 .comm = comm,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted};
     tn_status status = tn_train_with(options->arguments[0], &opts, &last);

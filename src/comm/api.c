@@ -12,7 +12,7 @@
 /* ---- operands ---- */
 
 /* TN_OK, or what is wrong with a root, or another end. */
-static tn_status check_peer(const tn_comm *comm, const char *operation, const char *what, int peer, bool other)
+tn_status tn__comm_check_peer(const tn_comm *comm, const char *operation, const char *what, int peer, bool other)
 {
     if (peer < 0 || peer >= comm->place.size)
         return tn__fail(TN_ERR_VALUE, operation, "expected %s from 0 to %d, got %d", what, comm->place.size - 1, peer);
@@ -25,7 +25,7 @@ static tn_status check_peer(const tn_comm *comm, const char *operation, const ch
  * an error that is latched. */
 static tn__node *operand(tn_comm *comm, const char *operation, const tn_array *x)
 {
-    if (tn__comm_usable(comm, operation) != TN_OK)
+    if (tn__comm_of_processes(comm, operation) != TN_OK)
         return NULL;
     tn__node *node = tn__node_of(x, operation);
     if (!tn__node_is_error(node))
@@ -36,7 +36,7 @@ static tn__node *operand(tn_comm *comm, const char *operation, const tn_array *x
 }
 
 /* Whether x can be cut into a share a rank along its first axis. */
-static tn_status check_shares(const tn_comm *comm, const char *operation, const tn__node *x)
+tn_status tn__comm_check_shares(const tn_comm *comm, const char *operation, const tn__node *x)
 {
     char text[TN__SHAPE_TEXT];
     if (x->shape->ndim >= 1 && x->shape->dim[0] == comm->place.size)
@@ -69,7 +69,7 @@ static const tn__shape *with_first(const tn_comm *comm, const char *operation, c
     return made;
 }
 
-static tn_status check_op(const char *operation, tn_comm_op op, const tn__node *x)
+tn_status tn__comm_check_op(const char *operation, tn_comm_op op, const tn__node *x)
 {
     if ((int)op < TN_COMM_SUM || op > TN_COMM_PROD)
         return tn__fail(TN_ERR_VALUE, operation, "expected a tn_comm_op from %d to %d, got %d", TN_COMM_SUM,
@@ -128,8 +128,9 @@ static tn__node *reduction(tn_comm *comm, const tn__collective_call *call, const
 {
     const char *name = tn__collective_name(call->kind);
     tn__node *x = operand(comm, name, array);
-    if (!x || check_op(name, call->op, x) != TN_OK || check_peer(comm, name, "a root", call->peer, false) != TN_OK ||
-        (call->kind == TN__REDUCE_SCATTER && check_shares(comm, name, x) != TN_OK))
+    if (!x || tn__comm_check_op(name, call->op, x) != TN_OK ||
+        tn__comm_check_peer(comm, name, "a root", call->peer, false) != TN_OK ||
+        (call->kind == TN__REDUCE_SCATTER && tn__comm_check_shares(comm, name, x) != TN_OK))
         return tn__failed();
     if (needs_grad(x) && call->op > TN_COMM_MEAN)
         return reduced_here(comm, call, x);
@@ -165,7 +166,7 @@ static tn__node *gathered(tn_comm *comm, const tn__collective_call *call, const 
     const char *name = tn__collective_name(call->kind);
     tn__node *x = operand(comm, name, array);
     const tn__shape *out = NULL;
-    if (x && check_peer(comm, name, "a root", call->peer, false) == TN_OK)
+    if (x && tn__comm_check_peer(comm, name, "a root", call->peer, false) == TN_OK)
         out = with_first(comm, name, x);
     return out ? tn__collective(comm, call, x, (tn_dtype)x->dtype, out) : tn__failed();
 }
@@ -187,7 +188,7 @@ tn_array *tn_comm_all_to_all(tn_comm *comm, const tn_array *array)
     static const tn__collective_call to_all = {.kind = TN__ALL_TO_ALL};
     tn__call call = tn__enter();
     tn__node *x = operand(comm, "all_to_all", array);
-    if (!x || check_shares(comm, "all_to_all", x) != TN_OK)
+    if (!x || tn__comm_check_shares(comm, "all_to_all", x) != TN_OK)
         return tn__leave_error(call);
     return tn__leave_array(call, tn__collective(comm, &to_all, x, (tn_dtype)x->dtype, x->shape));
 }
@@ -236,7 +237,8 @@ static const tn__shape *shape_of(const tn__heading *heading, const char *name)
 static tn__node *from_root(tn_comm *comm, const tn__collective_call *call, const tn_array *array)
 {
     const char *name = tn__collective_name(call->kind);
-    if (tn__comm_usable(comm, name) != TN_OK || check_peer(comm, name, "a root", call->peer, false) != TN_OK)
+    if (tn__comm_of_processes(comm, name) != TN_OK ||
+        tn__comm_check_peer(comm, name, "a root", call->peer, false) != TN_OK)
         return tn__failed();
     tn__heading heading = {0};
     tn__node *x = NULL;
@@ -245,7 +247,7 @@ static tn__node *from_root(tn_comm *comm, const tn__collective_call *call, const
         if (!(x = operand(comm, name, array)))
             return tn__failed();
         heading = heading_of(x);
-        heading.fails = call->kind == TN__SCATTER && check_shares(comm, name, x) != TN_OK;
+        heading.fails = call->kind == TN__SCATTER && tn__comm_check_shares(comm, name, x) != TN_OK;
     }
     const tn__shape *whole = NULL, *out = NULL;
     if (tell_heading(comm, call, &heading) == TN_OK && !(root && heading.fails))
@@ -279,11 +281,11 @@ tn_array *tn_comm_scatter(tn_comm *comm, const tn_array *x, int root)
 static tn_status check_message(const tn_comm *comm, const tn__collective_call *call)
 {
     const char *name = tn__collective_name(call->kind);
-    if (tn__comm_usable(comm, name) != TN_OK)
+    if (tn__comm_of_processes(comm, name) != TN_OK)
         return tn__error_status(tn__error_last());
     if (call->tag < 0 || call->tag > 32767)
         return tn__fail(TN_ERR_VALUE, name, "expected a tag from 0 to 32767, got %d", call->tag);
-    return check_peer(comm, name, "the other rank", call->peer, true);
+    return tn__comm_check_peer(comm, name, "the other rank", call->peer, true);
 }
 
 static tn__node *sent(tn_comm *comm, const tn__collective_call *call, const tn_array *array)
@@ -350,7 +352,7 @@ tn_array *tn_comm_connect(const tn_array *sent, const tn_array *array)
 tn_status tn_comm_barrier(tn_comm *comm)
 {
     TN__NO_PLACE();
-    tn_status status = tn__comm_usable(comm, "barrier");
+    tn_status status = tn__comm_of_processes(comm, "barrier");
     if (status == TN_OK)
         status = tn__comm_check(comm, "barrier", "barrier");
     if (status == TN_OK)

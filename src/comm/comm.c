@@ -44,6 +44,17 @@ tn_status tn__comm_usable(const tn_comm *comm, const char *operation)
     return comm->error ? tn__error_raise(comm->error) : TN_OK;
 }
 
+tn_status tn__comm_of_processes(const tn_comm *comm, const char *operation)
+{
+    tn_status status = tn__comm_usable(comm, operation);
+    if (status == TN_OK && comm->devices)
+        status = tn__fail(TN_ERR_UNSUPPORTED, operation,
+                          "the communicator is of %d devices of one process, which are all called for at once, by "
+                          "functions like tn_comm_all_reduce_each",
+                          comm->place.size);
+    return status;
+}
+
 static void put_in(tn_comm *comm)
 {
     static uint32_t numbers;
@@ -94,8 +105,10 @@ static void forget(tn_comm *comm)
     if (comm->group)
         comm->transport->free(comm->group, comm->error != NULL);
     tn__free(comm->members);
+    tn__free(comm->devices);
     tn__error_release(comm->error);
     comm->group = NULL;
+    comm->devices = NULL;
     comm->members = NULL;
     comm->error = NULL;
 }
@@ -142,6 +155,70 @@ static tn_comm *comm_over(const tn__transport *transport, tn__group *group, int 
     return comm;
 }
 
+/* ---- devices ---- */
+
+static tn_status check_devices(const tn_device *devices, int count)
+{
+    if (!count)
+        return tn__fail(TN_ERR_VALUE, "comm_devices",
+                        "expected one device or more, as TN_DEVICES(tn_cuda(0), tn_cuda(1))");
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < i; k++)
+            if (tn_device_equal(devices[k], devices[i]))
+                return tn__fail(TN_ERR_VALUE, "comm_devices", "%s is named twice; expected each device once",
+                                tn_device_name(devices[k]));
+    return TN_OK;
+}
+
+static tn_status fill_devices(tn_comm *comm, const tn_device *devices, int count)
+{
+    comm->place = (tn__comm_place){.size = count, .local_size = count, .nodes = 1};
+    tn_status status = check_devices(devices, count);
+    if (status != TN_OK)
+        return status;
+    comm->devices = tn__calloc((size_t)count, sizeof *comm->devices);
+    comm->members = tn__calloc((size_t)count, sizeof *comm->members);
+    if (!comm->devices || !comm->members)
+        return tn__fail_memory("comm_devices", (size_t)count * sizeof *comm->devices);
+    for (int r = 0; r < count; r++) {
+        comm->members[r] = r;
+        comm->devices[r] = tn__device_get(devices[r]);
+        if (!comm->devices[r])
+            return tn__error_status(tn__error_last());
+    }
+    return TN_OK;
+}
+
+tn_comm *tn_comm_devices(const tn_device *devices)
+{
+    int count = 0;
+    if (!devices) {
+        tn__fail_null("comm_devices", "devices");
+        return failed_comm();
+    }
+    while (devices[count].kind != TN_DEVICE_DEFAULT)
+        count++;
+    tn_comm *comm = tn__object_new(&kind);
+    if (!comm) {
+        tn__fail_memory("comm_devices", sizeof *comm);
+        return no_comm();
+    }
+    if (fill_devices(comm, devices, count) != TN_OK)
+        comm->error = tn__error_retain(tn__error_last());
+    return comm;
+}
+
+tn_device tn_comm_device(const tn_comm *comm, int rank)
+{
+    TN__NO_PLACE();
+    tn_status status = tn__comm_usable(comm, "comm_device");
+    if (status == TN_OK && !comm->devices)
+        status = tn__fail(TN_ERR_VALUE, "comm_device", "expected a communicator that tn_comm_devices made");
+    if (status == TN_OK)
+        status = tn__comm_check_peer(comm, "comm_device", "a rank", rank, false);
+    return status == TN_OK ? comm->devices[rank]->id : (tn_device){TN_DEVICE_DEFAULT, 0};
+}
+
 /* ---- the world ---- */
 
 static bool any_pending(void)
@@ -169,6 +246,8 @@ static void end_world(void)
 
 static tn_comm *new_world(void)
 {
+    if (tn__comm_check_launch() != TN_OK)
+        return failed_comm();
     const tn__transport *transport = tn__launched() ? tn__transport_load("mpi") : &tn__transport_alone;
     tn__why why = {""};
     tn__group *group = transport ? transport->world(tn__combines, &why) : NULL;
@@ -213,7 +292,7 @@ tn_comm *tn_comm_self(void) { return lasting(&self, new_self); }
 
 tn_comm *tn_comm_split(tn_comm *comm, int color, int key)
 {
-    if (tn__comm_usable(comm, "comm_split") != TN_OK || tn__comm_check(comm, "comm_split", "comm_split") != TN_OK)
+    if (tn__comm_of_processes(comm, "comm_split") != TN_OK || tn__comm_check(comm, "comm_split", "comm_split") != TN_OK)
         return failed_comm();
     /* The transport's own call waits for all: so they are all to be there. */
     if (tn__comm_transfer(comm, &(tn__transfer){.kind = TN__BARRIER}, "comm_split", "comm_split") != TN_OK)
@@ -245,17 +324,17 @@ tn_status tn_comm_status(const tn_comm *comm)
     return tn__comm_usable(comm, "comm_status");
 }
 
-#define TELL(name, field) \
+#define TELL(name, field, usable) \
     int tn_comm_##name(const tn_comm *comm) \
     { \
-        return tn__comm_usable(comm, "comm_" #name) == TN_OK ? comm->place.field : -1; \
+        return usable(comm, "comm_" #name) == TN_OK ? comm->place.field : -1; \
     }
-TELL(rank, rank)
-TELL(size, size)
-TELL(local_rank, local_rank)
-TELL(local_size, local_size)
-TELL(node, node)
-TELL(node_count, nodes)
+TELL(rank, rank, tn__comm_of_processes)
+TELL(size, size, tn__comm_usable)
+TELL(local_rank, local_rank, tn__comm_of_processes)
+TELL(local_size, local_size, tn__comm_usable)
+TELL(node, node, tn__comm_usable)
+TELL(node_count, nodes, tn__comm_usable)
 
 /* ---- the end ---- */
 

@@ -16,6 +16,7 @@ struct tn_comm {
     int *members;         /* ranks in the world, by rank */
     bool pending;         /* has waited too long for a rank that may never come */
     bool given_up;        /* a transfer in it may go on, with nobody waiting for it */
+    tn__device **devices; /* by rank, of a communicator of devices; NULL: of processes */
     uint32_t number;      /* of this process's communicators: what nodes name it by */
     tn_comm *next;        /* in the list of those that live */
 };
@@ -24,6 +25,8 @@ struct tn_comm {
 tn_status tn__comm_usable(const tn_comm *comm, const char *operation);
 /* The living one with this number; NULL: it has been freed. */
 tn_comm *tn__comm_numbered(uint32_t number);
+/* The same for a call of one rank, which a communicator of devices has not. */
+tn_status tn__comm_of_processes(const tn_comm *comm, const char *operation);
 /* Notes that it does not work any more, with the failure latched last, and returns that; tells the other ranks, who may
  * wait for this one, if they cannot know. */
 tn_status tn__comm_break(tn_comm *comm, bool tell);
@@ -34,6 +37,8 @@ tn_status tn__comm_break(tn_comm *comm, bool tell);
 extern const tn__transport tn__transport_alone;
 /* Whether a launcher has started this process as one of several, or of one. */
 bool tn__launched(void);
+/* Fails where it is one of several by variables that no transport here goes by. */
+tn_status tn__comm_check_launch(void);
 /* The plug-in named, once it has been loaded; NULL with a latched error. */
 const tn__transport *tn__transport_load(const char *name);
 /* By op and dtype; NULL: none. */
@@ -61,6 +66,11 @@ void tn__comm_tell_leaving(const tn_comm *world, const char *text);
 
 /* Under TANSO_COMM_CHECK: compares this call with the other ranks' calls. */
 tn_status tn__comm_check(tn_comm *comm, const char *operation, const char *call);
+
+/* What collectives ask: the latched error of a root, or another end; of shares along the first axis; of an op. */
+tn_status tn__comm_check_peer(const tn_comm *comm, const char *operation, const char *what, int peer, bool other);
+tn_status tn__comm_check_shares(const tn_comm *comm, const char *operation, const tn__node *x);
+tn_status tn__comm_check_op(const char *operation, tn_comm_op op, const tn__node *x);
 
 /* ---- collectives over nodes ---- */
 

@@ -25,6 +25,17 @@ bool tn__launched(void)
     return false;
 }
 
+tn_status tn__comm_check_launch(void)
+{
+    const char *rank = getenv("RANK"), *size = getenv("WORLD_SIZE");
+    if (tn__launched() || !rank || !*rank || !size || atol(size) <= 1)
+        return TN_OK;
+    return tn__fail(TN_ERR_UNSUPPORTED, "comm",
+                    "this process is rank %.16s of %.16s (RANK, WORLD_SIZE), which nothing connects: expected one that "
+                    "mpirun or srun has started, or WORLD_SIZE unset",
+                    rank, size);
+}
+
 static const tn__transport *refuse(void *handle, const char *path, const char *version)
 {
     tn__fail(TN_ERR_UNSUPPORTED, "comm", "%s is of tanso %s, and this is %s: install both of one version", path,

@@ -235,7 +235,7 @@ tn_status tn_optimizer_distribute(tn_optimizer *optimizer, tn_comm *comm)
     TN__NO_PLACE();
     tn_status status = tn__optimizer_raise(optimizer);
     if (status == TN_OK)
-        status = tn__comm_usable(comm, "optimizer_distribute");
+        status = tn__comm_of_processes(comm, "optimizer_distribute");
     if (status == TN_OK)
         status = tn__optimizer_sync(optimizer);
     if (status != TN_OK)

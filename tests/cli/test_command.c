@@ -54,6 +54,7 @@ static void test_help(void **state)
     expect("info --help", 0, "examples:", "");
     expect("data fetch --help", 0, "mnist|TANSO_DATA", "");
     expect("data --help", 0, "mnist", "");
+    expect("launch --help", 0, "PROGRAM|-n N|--restarts N|--prefix|mpirun|examples:", "");
     expect("warm --help", 0, "--device NAMES|tanso warm|examples:", "");
     expect("help train", 0, "--epochs N", "");
     expect("help data fetch", 0, "TANSO_DATA", "");
