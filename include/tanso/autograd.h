@@ -36,7 +36,9 @@ typedef struct tn_backward_opts {
     bool retain_grad;     /* give every array on the way that still has a handle its gradient */
 } tn_backward_opts;
 
-/* Records the gradients of y with respect to its leaves and adds them to the leaves' gradients. The status is also
+/* Records the gradients of y with respect to its leaves and adds them to the leaves' gradients. What an earlier
+ * backward gave, which let its graph go, is computed before more is added to it, so that many minibatches take the
+ * memory of one. The status is also
  * latched, so that a training loop may look at tn_ok() once. TN_ERR_STATE if y depends on no leaf, or through a graph
  * that an earlier backward let go, or if a leaf was written into (tn_assign and its kin, tn_layer_load, tn_step) after
  * y was computed from it; nothing is added then. A gradient that was made with create_graph and does not depend on its

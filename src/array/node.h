@@ -95,6 +95,7 @@ typedef struct tn__var {
     tn_array *handle;   /* what tn_grad returned, owned */
     char *name;
     bool param;         /* a layer frees the handle */
+    bool final;         /* the graph that the gradient is from was let go: nothing else will be computed from it */
     struct tn__var *previous, *next; /* among those that were given a gradient still to be computed */
     uint32_t giver;     /* 1 + the number of the thread that gave it; 0: not among them */
 } tn__var;

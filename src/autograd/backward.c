@@ -260,6 +260,7 @@ static tn_status accumulate(tape *t)
         if (tn__node_is_error(sum))
             return tn__error_raise(sum->error);
         tn__var_set_grad(var, sum);
+        var->final = t->lets_go;
     }
     return TN_OK;
 }
@@ -329,7 +330,9 @@ static tn_status check_output(const char *operation, tn__node *y, tn__node **gy)
 
 static tn_status record_and_accumulate(tape *t, tn__node *gy)
 {
-    tn_status status = apply_rules(t, gy);
+    tn_status status = tn__tape_compute_earlier(t);
+    if (status == TN_OK)
+        status = apply_rules(t, gy);
     return status == TN_OK ? accumulate(t) : status;
 }
 
@@ -340,6 +343,7 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
               .marks.few = few,
               .leaves = true,
               .by_flags = true,
+              .lets_go = !opts->retain_graph && !opts->create_graph,
               .create_graph = opts->create_graph};
     tn__marks_begin(&t.marks);
     tn_status status = check_output(t.operation, y, &gy);
@@ -357,7 +361,7 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
     if (status == TN_OK) {
         if (tn__node_pending(y)) /* else others may be reading it, and nothing is left to be computed along */
             y->flags |= TN__NODE_BACKWARD;
-        if (!opts->retain_graph && !opts->create_graph)
+        if (t.lets_go)
             spend(&t);
     }
     return status;

@@ -31,6 +31,7 @@ void tn__var_set_grad(tn__var *var, tn__node *grad)
     if (!grad && !old)
         return;
     tn__call call = tn__enter();
+    var->final = false;
     var->grad = grad ? tn__node_retain(grad) : NULL;
     tn__var_hold(var, grad);
     if (var->handle)

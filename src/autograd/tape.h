@@ -45,6 +45,7 @@ typedef struct tn__tape {
     bool leaves; /* the targets are the leaves; else nodes marked so */
     bool by_flags; /* only what was recorded for backward is gone through */
     bool create_graph;
+    bool lets_go; /* the graph goes when it is done */
     tn__marks marks; /* nodes' numbers of steps */
     tn__tape_step *steps;
     size_t count, capacity;
@@ -74,6 +75,11 @@ tn_status tn__tape_through_update(tn__tape *t, tn__tape_step *s, tn__tape_step *
 tn__node *tn__tape_product(tn__node *gradient);
 /* The sum of one or more of them, of one shape. */
 tn__node *tn__tape_sum_products(int count, tn__node *const *product);
+
+/* ---- accumulate.c ---- */
+
+/* Computes the gradients that earlier backwards gave, if this one adds to one of them. Overwrites the marks. */
+tn_status tn__tape_compute_earlier(tn__tape *t);
 
 /* ---- stretch.c ---- */
 
