@@ -78,7 +78,7 @@ const char *tn__error_text(const char *command);
 /* Prints the library's error; gives TN__EXIT_FAILED, or TN__EXIT_USAGE where a name was unknown. */
 int tn__library_error(const char *command);
 /* Prints the library's error of what a flag was given: wrong usage, or out of memory, which is not. */
-int tn__words_error(const char *command, const char *flag);
+int tn__config_error(const char *command, const char *flag);
 /* The device of --device (NULL: auto); else says what is wrong and gives the exit code. */
 int tn__device_option(const char *command, const char *name, tn_device *device);
 /* Several, with commas between them, or "all" GPUs, into devices[0..], ended by the zero device. */

@@ -49,7 +49,7 @@ int tn__library_error(const char *command)
     return tn_error_code() == TN_ERR_NAME ? TN__EXIT_USAGE : TN__EXIT_FAILED;
 }
 
-int tn__words_error(const char *command, const char *flag)
+int tn__config_error(const char *command, const char *flag)
 {
     if (tn_error_code() == TN_ERR_MEMORY) /* the words may be right */
         return tn__cli_failure(command, "%s: %s", flag, tn__error_text(command));
@@ -61,7 +61,7 @@ int tn__device_option(const char *command, const char *name, tn_device *device)
     tn_status status = TN_OK;
     *device = tn_device_parse(name ? name : "auto", &status);
     if (status == TN_ERR_NAME)
-        return tn__words_error(command, "--device");
+        return tn__config_error(command, "--device");
     if (status == TN_OK && device->kind == TN_DEVICE_NULL)
         return tn__usage_error(command, "--device: null computes nothing; expected auto, cpu, cuda or cuda:1");
     return status == TN_OK ? TN__EXIT_DONE : tn__cli_failure(command, "--device: %s", tn__error_text(command));

@@ -196,7 +196,7 @@ static int check_words(const tn__options *options)
     tn_layer_free(net);
     if (!flag && tn_train_check(options->schedule, NULL) != TN_OK)
         flag = "--schedule";
-    return flag ? tn__words_error("train", flag) : TN__EXIT_DONE;
+    return flag ? tn__config_error("train", flag) : TN__EXIT_DONE;
 }
 
 /* Adds what one flag was given, each checked by itself. */
@@ -213,7 +213,7 @@ static int add_words(char **words, const char *flag, const char *before, const t
         *words = longer;
         snprintf(longer + length, size - length, "%s%s%s", length ? " " : "", before, value);
         if (tn_train_check(NULL, longer + length + (length ? 1 : 0)) != TN_OK)
-            return tn__words_error("train", flag);
+            return tn__config_error("train", flag);
     }
     return TN__EXIT_DONE;
 }

@@ -100,7 +100,7 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
     if (options->fusion)
         tn__find_folds(draft);
     if (!(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)) ||
-        !tn__join_moves(draft, together) || !tn__plan_memory(draft, options->plan_memory, plan))
+        !tn__join_copies(draft, together) || !tn__plan_memory(draft, options->plan_memory, plan))
         return tn__fail_memory("compile", 0);
     dump_plan(plan, device);
     wrong = tn__plan_verify(plan);

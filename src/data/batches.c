@@ -36,11 +36,12 @@ tn_status tn__batches_order(tn__batches *batches, int64_t epoch)
     return TN_OK;
 }
 
-/* Samples at `order` of an epoch, one behind the other, from place `first` of the tray on. */
-static tn_status take_rows(const tn__batches *batches, tn__tray *tray, int64_t first, int64_t epoch,
+/* Samples at `order` of an epoch, one behind the other, from place `first` of the buffer on. */
+static tn_status take_rows(const tn__batches *batches, tn__batch_buffer *buffer, int64_t first, int64_t epoch,
                            const int64_t *order, int64_t count)
 {
-    char *x = (char *)tray->x + (size_t)first * batches->x_row, *t = (char *)tray->t + (size_t)first * batches->t_row;
+    char *x = (char *)buffer->x + (size_t)first * batches->x_row,
+         *t = (char *)buffer->t + (size_t)first * batches->t_row;
     tn_status status = TN_OK;
     if (!batches->source) {
         tn__gather_rows(x, batches->x, batches->x_row, order, count);
@@ -52,41 +53,41 @@ static tn_status take_rows(const tn__batches *batches, tn__tray *tray, int64_t f
     return status;
 }
 
-/* Of a tray that was not handed on: also where a function of the program's throws an exception. */
-static void tray_back(tn__tray **tray)
+/* Of a buffer that was not handed on: also where a function of the program's throws an exception. */
+static void tray_back(tn__batch_buffer **buffer)
 {
-    if (*tray)
-        tn__tray_give(*tray);
+    if (*buffer)
+        tn__batch_buffer_give(*buffer);
 }
 
 /* The longest of samples that are padded, in steps. */
-static void measure(const tn__batches *batches, tn__tray *tray, const int64_t *order, int64_t count)
+static void measure(const tn__batches *batches, tn__batch_buffer *buffer, const int64_t *order, int64_t count)
 {
     tn__source *source = batches->source;
     for (int64_t i = 0; i < count; i++) {
         int64_t length = source->length(source, order[i]), multiple = source->multiple;
         length = (length + multiple - 1) / multiple * multiple;
-        tray->longest = length > tray->longest ? length : tray->longest;
+        buffer->longest = length > buffer->longest ? length : buffer->longest;
     }
 }
 
 /* Leaves out the steps that no sample of the minibatch has. */
-static void trim(const tn__batches *batches, tn__tray *tray, int64_t size)
+static void trim(const tn__batches *batches, tn__batch_buffer *buffer, int64_t size)
 {
     int64_t steps = batches->source->x.shape.dim[0];
-    size_t row = steps ? batches->x_row / (size_t)steps * (size_t)tray->longest : 0;
+    size_t row = steps ? batches->x_row / (size_t)steps * (size_t)buffer->longest : 0;
     for (int64_t i = 1; i < size && row < batches->x_row; i++)
-        memmove((char *)tray->x + (size_t)i * row, (char *)tray->x + (size_t)i * batches->x_row, row);
+        memmove((char *)buffer->x + (size_t)i * row, (char *)buffer->x + (size_t)i * batches->x_row, row);
 }
 
-tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t i)
+tn__batch_buffer *tn__batches_gather(tn__batches *batches, tn__batch_buffers *buffers, int64_t epoch, int64_t i)
 {
-    tn__tray *tray __attribute__((cleanup(tray_back))) = tn__tray_take(trays);
-    if (!tray) {
-        tn__fail_memory("loader", tn__trays_bytes(trays));
+    tn__batch_buffer *buffer __attribute__((cleanup(tray_back))) = tn__batch_buffer_take(buffers);
+    if (!buffer) {
+        tn__fail_memory("loader", tn__batch_buffers_bytes(buffers));
         return NULL;
     }
-    tray->longest = 0;
+    buffer->longest = 0;
     /* From the first epoch on; a minibatch that repeats goes over the end of one, or of several. */
     int64_t size = tn__batch_size(batches, i), at = i * batches->batch;
     tn_status status = TN_OK;
@@ -94,16 +95,16 @@ tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epo
         int64_t now = epoch + at / batches->count, place = at % batches->count, left = batches->count - place;
         int64_t rows = left < size - done ? left : size - done;
         if ((status = tn__batches_order(batches, now)) == TN_OK)
-            status = take_rows(batches, tray, done, now, batches->order + place, rows);
+            status = take_rows(batches, buffer, done, now, batches->order + place, rows);
         if (status == TN_OK && batches->source && batches->source->length)
-            measure(batches, tray, batches->order + place, rows);
+            measure(batches, buffer, batches->order + place, rows);
         done += rows;
         at += rows;
     }
     if (status == TN_OK && batches->source && batches->source->length)
-        trim(batches, tray, size);
-    tn__tray *full = status == TN_OK ? tray : NULL;
+        trim(batches, buffer, size);
+    tn__batch_buffer *full = status == TN_OK ? buffer : NULL;
     if (full)
-        tray = NULL;
+        buffer = NULL;
     return full;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which samples make which minibatch, gathering them into trays, and doing so ahead of time on a thread. */
+/* Which samples make which minibatch, gathering them into buffers, and doing so ahead of time on a thread. */
 #ifndef TN_DATA_BATCHES_H
 #define TN_DATA_BATCHES_H
 
@@ -33,17 +33,18 @@ static inline int64_t tn__batch_size(const tn__batches *batches, int64_t i)
 uint64_t tn__batches_key(const tn__batches *batches, int64_t epoch);
 /* Sees to it that `order` is an epoch's. */
 tn_status tn__batches_order(tn__batches *batches, int64_t epoch);
-/* Minibatch i of an epoch in a tray; NULL with the reason latched, which is memory or the source's. */
-tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t i);
+/* Minibatch i of an epoch in a buffer; NULL with the reason latched, which is memory or the source's. */
+tn__batch_buffer *tn__batches_gather(tn__batches *batches, tn__batch_buffers *buffers, int64_t epoch, int64_t i);
 
 /* Threads that gather ahead, epoch after epoch, beginning with minibatch `first` of `epoch`, each by an order of its
  * own: as many of `workers` as can be had; NULL if none can. */
 typedef struct tn__prefetch tn__prefetch;
-tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__trays *trays, int workers, int64_t epoch, int64_t first);
+tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__batch_buffers *buffers, int workers, int64_t epoch,
+                               int64_t first);
 /* Minibatch i of an epoch, which must be the next one. NULL if the thread is late, unless there are several or a source
  * makes the samples, which is waited for, or if it could not be gathered: then the caller gathers this one, and the
  * threads go on after it. */
-tn__tray *tn__prefetch_take(tn__prefetch *prefetch, int64_t epoch, int64_t i);
+tn__batch_buffer *tn__prefetch_take(tn__prefetch *prefetch, int64_t epoch, int64_t i);
 /* Goes on from minibatch `first` of another epoch; its number of minibatches stands for the next epoch's beginning. */
 void tn__prefetch_restart(tn__prefetch *prefetch, int64_t epoch, int64_t first);
 /* Joins the threads. */

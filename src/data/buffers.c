@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool of trays that outlives its owner for as long as trays are out. */
+/* A pool of buffers that outlives its owner for as long as buffers are out. */
 #include "data/buffers.h"
 
 #include <pthread.h>
@@ -7,115 +7,115 @@
 
 #define LINE 64
 
-struct tn__trays {
+struct tn__batch_buffers {
     pthread_mutex_t lock;
-    tn__tray *free;
+    tn__batch_buffer *free;
     int free_count, kept;
-    int out;         /* trays in use */
+    int out;         /* buffers in use */
     bool closed;
     size_t x_bytes, t_bytes;
 };
 
-tn__trays *tn__trays_new(size_t x_bytes, size_t t_bytes, int kept)
+tn__batch_buffers *tn__batch_buffers_new(size_t x_bytes, size_t t_bytes, int kept)
 {
-    tn__trays *trays = tn__calloc(1, sizeof *trays);
-    if (!trays)
+    tn__batch_buffers *buffers = tn__calloc(1, sizeof *buffers);
+    if (!buffers)
         return NULL;
-    pthread_mutex_init(&trays->lock, NULL);
-    trays->kept = kept;
-    trays->x_bytes = (x_bytes + LINE - 1) / LINE * LINE;
-    trays->t_bytes = (t_bytes + LINE - 1) / LINE * LINE;
-    return trays;
+    pthread_mutex_init(&buffers->lock, NULL);
+    buffers->kept = kept;
+    buffers->x_bytes = (x_bytes + LINE - 1) / LINE * LINE;
+    buffers->t_bytes = (t_bytes + LINE - 1) / LINE * LINE;
+    return buffers;
 }
 
-size_t tn__trays_bytes(const tn__trays *trays)
+size_t tn__batch_buffers_bytes(const tn__batch_buffers *buffers)
 {
-    return trays->x_bytes + trays->t_bytes;
+    return buffers->x_bytes + buffers->t_bytes;
 }
 
-static void tray_free(tn__tray *tray)
+static void tray_free(tn__batch_buffer *buffer)
 {
-    tn__free(tray->x);
-    tn__free(tray);
+    tn__free(buffer->x);
+    tn__free(buffer);
 }
 
-static void trays_free(tn__trays *trays)
+static void trays_free(tn__batch_buffers *buffers)
 {
-    pthread_mutex_destroy(&trays->lock);
-    tn__free(trays);
+    pthread_mutex_destroy(&buffers->lock);
+    tn__free(buffers);
 }
 
-void tn__trays_close(tn__trays *trays)
+void tn__batch_buffers_close(tn__batch_buffers *buffers)
 {
-    if (!trays)
+    if (!buffers)
         return;
-    pthread_mutex_lock(&trays->lock);
-    trays->closed = true;
-    tn__tray *list = trays->free;
-    bool last = trays->out == 0;
-    pthread_mutex_unlock(&trays->lock);
+    pthread_mutex_lock(&buffers->lock);
+    buffers->closed = true;
+    tn__batch_buffer *list = buffers->free;
+    bool last = buffers->out == 0;
+    pthread_mutex_unlock(&buffers->lock);
     while (list) {
-        tn__tray *next = list->next;
+        tn__batch_buffer *next = list->next;
         tray_free(list);
         list = next;
     }
     if (last)
-        trays_free(trays);
+        trays_free(buffers);
 }
 
-static tn__tray *tray_new(tn__trays *trays)
+static tn__batch_buffer *tray_new(tn__batch_buffers *buffers)
 {
-    tn__tray *tray = tn__alloc(sizeof *tray);
+    tn__batch_buffer *buffer = tn__alloc(sizeof *buffer);
     /* One block for both halves; never empty, so that its address means something. */
-    char *memory = tray ? tn__alloc_aligned(tn__trays_bytes(trays) + LINE) : NULL;
+    char *memory = buffer ? tn__alloc_aligned(tn__batch_buffers_bytes(buffers) + LINE) : NULL;
     if (!memory) {
-        tn__free(tray);
+        tn__free(buffer);
         return NULL;
     }
-    *tray = (tn__tray){.trays = trays, .x = memory, .t = memory + trays->x_bytes};
-    return tray;
+    *buffer = (tn__batch_buffer){.buffers = buffers, .x = memory, .t = memory + buffers->x_bytes};
+    return buffer;
 }
 
-tn__tray *tn__tray_take(tn__trays *trays)
+tn__batch_buffer *tn__batch_buffer_take(tn__batch_buffers *buffers)
 {
-    pthread_mutex_lock(&trays->lock);
-    tn__tray *tray = trays->free;
-    if (tray) {
-        trays->free = tray->next;
-        trays->free_count--;
+    pthread_mutex_lock(&buffers->lock);
+    tn__batch_buffer *buffer = buffers->free;
+    if (buffer) {
+        buffers->free = buffer->next;
+        buffers->free_count--;
     }
-    trays->out++;
-    pthread_mutex_unlock(&trays->lock);
-    if (tray || (tray = tray_new(trays)))
-        return tray;
-    pthread_mutex_lock(&trays->lock);
-    trays->out--;
-    pthread_mutex_unlock(&trays->lock);
+    buffers->out++;
+    pthread_mutex_unlock(&buffers->lock);
+    if (buffer || (buffer = tray_new(buffers)))
+        return buffer;
+    pthread_mutex_lock(&buffers->lock);
+    buffers->out--;
+    pthread_mutex_unlock(&buffers->lock);
     return NULL;
 }
 
-void tn__tray_give(tn__tray *tray)
+void tn__batch_buffer_give(tn__batch_buffer *buffer)
 {
-    tn__trays *trays = tray->trays;
-    pthread_mutex_lock(&trays->lock);
-    bool keep = !trays->closed && trays->free_count < trays->kept;
+    tn__batch_buffers *buffers = buffer->buffers;
+    pthread_mutex_lock(&buffers->lock);
+    bool keep = !buffers->closed && buffers->free_count < buffers->kept;
     if (keep) {
-        tray->next = trays->free;
-        trays->free = tray;
-        trays->free_count++;
+        buffer->next = buffers->free;
+        buffers->free = buffer;
+        buffers->free_count++;
     }
-    bool last = --trays->out == 0 && trays->closed;
-    pthread_mutex_unlock(&trays->lock);
+    bool last = --buffers->out == 0 && buffers->closed;
+    pthread_mutex_unlock(&buffers->lock);
     if (!keep)
-        tray_free(tray);
+        tray_free(buffer);
     if (last)
-        trays_free(trays);
+        trays_free(buffers);
 }
 
-void tn__tray_let_go(void *user, void *memory)
+void tn__batch_buffer_let_go(void *user, void *memory)
 {
-    tn__tray *tray = user;
+    tn__batch_buffer *buffer = user;
     (void)memory;
-    if (atomic_fetch_sub_explicit(&tray->holders, 1, memory_order_acq_rel) == 1)
-        tn__tray_give(tray);
+    if (atomic_fetch_sub_explicit(&buffer->holders, 1, memory_order_acq_rel) == 1)
+        tn__batch_buffer_give(buffer);
 }

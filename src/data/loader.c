@@ -2,7 +2,7 @@
 /*
  * Loaders. On a device with memory of its own the dataset lies there, if it takes a fair share of it at most, and
  * minibatches are gathered by whatever computes with them (resident.c). Else shuffled minibatches are gathered into
- * trays, ahead on a thread where that pays and is not turned off, and the batch's arrays are pointed at them.
+ * buffers, ahead on a thread where that pays and is not turned off, and the batch's arrays are pointed at them.
  * Minibatches in order need no gathering: on the CPU they are views of the dataset. Samples that a source makes
  * (source.h) are always gathered, ahead on as many threads as were asked for. What is copied to a device goes on a
  * stream of the loader's own, beside the step that is under way.
@@ -27,7 +27,7 @@ static tn_loader out_of_memory = {.is_static = true};
 
 static tn__object_kind objects = TN__OBJECT_KIND(tn_loader, "loader");
 
-/* Whether minibatches are put together in trays. Those in the dataset's own order lie there already. */
+/* Whether minibatches are put together in buffers. Those in the dataset's own order lie there already. */
 static bool gathers(const tn_loader *loader)
 {
     const tn__batches *batches = &loader->batches;
@@ -83,12 +83,12 @@ static tn_status prepare(tn_loader *loader)
     tn__batches *batches = &loader->batches;
     if (batches->length && !batches->source && settle_down(loader))
         return TN_OK;
-    if (!gathers(loader) || batches->length == 0 || loader->trays)
+    if (!gathers(loader) || batches->length == 0 || loader->buffers)
         return TN_OK;
     size_t rows = (size_t)batches->batch, order = (size_t)batches->count * sizeof(int64_t);
-    loader->trays = tn__trays_new(rows * batches->x_row, rows * batches->t_row,
+    loader->buffers = tn__batch_buffers_new(rows * batches->x_row, rows * batches->t_row,
                                   tn__prefetch_slots(loader->workers) + TRAYS_OUT);
-    batches->order = loader->trays ? tn__alloc(order) : NULL;
+    batches->order = loader->buffers ? tn__alloc(order) : NULL;
     return batches->order ? TN_OK : tn__fail_memory("loader", order);
 }
 
@@ -200,7 +200,7 @@ void tn_loader_free(tn_loader *loader)
         if (loader->slot[i / 2][i % 2])
             tn__storage_release(loader->slot[i / 2][i % 2]);
     tn__resident_free(loader->resident);
-    tn__trays_close(loader->trays);
+    tn__batch_buffers_close(loader->buffers);
     tn_stream_free(loader->stream);
     tn__free(loader->batches.order);
     tn__source_release(loader->batches.source);
@@ -282,14 +282,14 @@ tn_status tn_loader_to(tn_loader *loader, tn_device device)
 
 /* ---- one minibatch ---- */
 
-/* A node over half a tray; the half counts as held from here on, and is let go of if no node can be made. */
-static tn__node *tray_node(tn_loader *loader, tn__tray *tray, void *memory, const tn__host_view *all,
+/* A node over half a buffer; the half counts as held from here on, and is let go of if no node can be made. */
+static tn__node *tray_node(tn_loader *loader, tn__batch_buffer *buffer, void *memory, const tn__host_view *all,
                            const tn__shape *shape)
 {
     size_t bytes = (size_t)shape->size * tn__dtypes[all->dtype].size;
-    tn__storage *storage = tn__storage_wrap(loader->device, memory, bytes, tn__tray_let_go, tray);
+    tn__storage *storage = tn__storage_wrap(loader->device, memory, bytes, tn__batch_buffer_let_go, buffer);
     if (!storage) {
-        tn__tray_let_go(tray, memory);
+        tn__batch_buffer_let_go(buffer, memory);
         return NULL;
     }
     tn__node *node = tn__node_value(storage, all->dtype, shape, 0, NULL);
@@ -349,11 +349,13 @@ static void begin_prefetch(tn_loader *loader)
     if (loader->no_prefetch || loader->prefetch)
         return;
     bool worth = loader->workers > 1 || loader->batches.source;
-    if (!worth && !tn__prefetch_pays(tn__trays_bytes(loader->trays), loader->device->capabilities.host_memory)) {
+    if (!worth &&
+        !tn__prefetch_pays(tn__batch_buffers_bytes(loader->buffers), loader->device->capabilities.host_memory)) {
         loader->no_prefetch = true;
         return;
     }
-    loader->prefetch = tn__prefetch_new(&loader->batches, loader->trays, loader->workers, loader->epoch, loader->next);
+    loader->prefetch =
+        tn__prefetch_new(&loader->batches, loader->buffers, loader->workers, loader->epoch, loader->next);
     if (!loader->prefetch) {
         loader->no_prefetch = true;
         tn__log(TN__LOG_WARN, "data", "no thread to prefetch minibatches on: they are prepared as they are asked for");
@@ -375,23 +377,24 @@ static const tn__shape *trimmed(const tn__shape *shape, int64_t steps)
 static bool gathered_nodes(tn_loader *loader, const tn__shape *x_shape, const tn__shape *t_shape, tn__node *node[2])
 {
     begin_prefetch(loader);
-    tn__tray *tray = loader->prefetch ? tn__prefetch_take(loader->prefetch, loader->epoch, loader->next) : NULL;
-    if (!tray)
-        tray = tn__batches_gather(&loader->batches, loader->trays, loader->epoch, loader->next);
-    if (!tray)
+    tn__batch_buffer *buffer =
+        loader->prefetch ? tn__prefetch_take(loader->prefetch, loader->epoch, loader->next) : NULL;
+    if (!buffer)
+        buffer = tn__batches_gather(&loader->batches, loader->buffers, loader->epoch, loader->next);
+    if (!buffer)
         return false;
-    if (loader->batches.source && loader->batches.source->length && !(x_shape = trimmed(x_shape, tray->longest))) {
-        tn__tray_give(tray);
+    if (loader->batches.source && loader->batches.source->length && !(x_shape = trimmed(x_shape, buffer->longest))) {
+        tn__batch_buffer_give(buffer);
         return false;
     }
     if (loader->device->capabilities.host_memory) {
-        atomic_store_explicit(&tray->holders, 2, memory_order_relaxed);
-        node[0] = tray_node(loader, tray, tray->x, &loader->x, x_shape);
-        node[1] = tray_node(loader, tray, tray->t, &loader->t, t_shape);
+        atomic_store_explicit(&buffer->holders, 2, memory_order_relaxed);
+        node[0] = tray_node(loader, buffer, buffer->x, &loader->x, x_shape);
+        node[1] = tray_node(loader, buffer, buffer->t, &loader->t, t_shape);
     } else {
-        node[0] = copied_node(loader, &loader->x, tray->x, x_shape);
-        node[1] = copied_node(loader, &loader->t, tray->t, t_shape);
-        tn__tray_give(tray);
+        node[0] = copied_node(loader, &loader->x, buffer->x, x_shape);
+        node[1] = copied_node(loader, &loader->t, buffer->t, t_shape);
+        tn__batch_buffer_give(buffer);
     }
     return true;
 }

@@ -16,7 +16,7 @@ struct tn_loader {
     tn__host_view x, t;  /* its arrays, held for as long as the loader lives; of a source, types and shapes alone */
     tn__batches batches;
     tn__resident *resident; /* NULL: the dataset is on the CPU */
-    tn__trays *trays;
+    tn__batch_buffers *buffers;
     tn__prefetch *prefetch; /* NULL: not begun, or not wanted */
     bool no_prefetch, no_stream;
     int workers;       /* threads that gather */

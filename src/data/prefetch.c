@@ -42,7 +42,7 @@ struct tn__prefetch {
     pthread_mutex_t lock;
     pthread_cond_t emptied, filled;
     struct {
-        tn__tray *tray; /* NULL: it could not be gathered */
+        tn__batch_buffer *buffer; /* NULL: it could not be gathered */
         bool ready;
     } ring[2 * TN__MOST_WORKERS];
     int slots;           /* of the ring that are used */
@@ -51,7 +51,7 @@ struct tn__prefetch {
     bool stop, waits;    /* waits: the taker sleeps until its minibatch is ready */
     unsigned restarts;   /* a minibatch that was begun before a restart is dropped */
     int64_t epoch, next; /* what is to be gathered next */
-    tn__trays *trays;
+    tn__batch_buffers *buffers;
     int worker_count;
     worker workers[TN__MOST_WORKERS];
 };
@@ -69,8 +69,8 @@ static void supersede(tn__prefetch *p)
 {
     for (int i = 0; i < p->claimed; i++) {
         int place = (p->head + i) % p->slots;
-        if (p->ring[place].ready && p->ring[place].tray)
-            tn__tray_give(p->ring[place].tray);
+        if (p->ring[place].ready && p->ring[place].buffer)
+            tn__batch_buffer_give(p->ring[place].buffer);
         p->ring[place].ready = false;
     }
     p->claimed = 0;
@@ -78,12 +78,12 @@ static void supersede(tn__prefetch *p)
 }
 
 /* A failure is told of by whoever takes the minibatch, who tries it again. */
-static tn__tray *gather_quietly(worker *w, int64_t epoch, int64_t i)
+static tn__batch_buffer *gather_quietly(worker *w, int64_t epoch, int64_t i)
 {
-    tn__tray *tray = tn__batches_gather(&w->batches, w->prefetch->trays, epoch, i);
-    if (!tray)
+    tn__batch_buffer *buffer = tn__batches_gather(&w->batches, w->prefetch->buffers, epoch, i);
+    if (!buffer)
         tn_clear_error();
-    return tray;
+    return buffer;
 }
 
 static void gather_next(worker *w)
@@ -94,14 +94,14 @@ static void gather_next(worker *w)
     int64_t epoch = p->epoch, i = p->next;
     go_on_after(p, epoch, i);
     pthread_mutex_unlock(&p->lock);
-    tn__tray *tray = gather_quietly(w, epoch, i);
+    tn__batch_buffer *buffer = gather_quietly(w, epoch, i);
     pthread_mutex_lock(&p->lock);
     if (restarts != p->restarts) {
-        if (tray)
-            tn__tray_give(tray);
+        if (buffer)
+            tn__batch_buffer_give(buffer);
         return;
     }
-    p->ring[place].tray = tray;
+    p->ring[place].buffer = buffer;
     p->ring[place].ready = true;
     if (p->waits && place == p->head)
         pthread_cond_signal(&p->filled);
@@ -147,7 +147,8 @@ static bool start_worker(tn__prefetch *p, const tn__batches *batches)
     return running;
 }
 
-tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__trays *trays, int workers, int64_t epoch, int64_t first)
+tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__batch_buffers *buffers, int workers, int64_t epoch,
+                               int64_t first)
 {
     tn__prefetch *p = tn__calloc(1, sizeof *p);
     if (!p)
@@ -157,7 +158,7 @@ tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__trays *trays, int
     pthread_cond_init(&p->filled, NULL);
     p->waits = batches->source || workers > 1;
     p->slots = tn__prefetch_slots(workers);
-    p->trays = trays;
+    p->buffers = buffers;
     p->epoch = epoch;
     p->next = first;
     sigset_t before;
@@ -173,14 +174,14 @@ tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__trays *trays, int
     return NULL;
 }
 
-tn__tray *tn__prefetch_take(tn__prefetch *p, int64_t epoch, int64_t i)
+tn__batch_buffer *tn__prefetch_take(tn__prefetch *p, int64_t epoch, int64_t i)
 {
-    tn__tray *tray = NULL;
+    tn__batch_buffer *buffer = NULL;
     pthread_mutex_lock(&p->lock);
     while (p->waits && !p->ring[p->head].ready)
         pthread_cond_wait(&p->filled, &p->lock);
     if (p->ring[p->head].ready) {
-        tray = p->ring[p->head].tray;
+        buffer = p->ring[p->head].buffer;
         p->ring[p->head].ready = false;
         p->head = (p->head + 1) % p->slots;
         p->claimed--;
@@ -191,7 +192,7 @@ tn__tray *tn__prefetch_take(tn__prefetch *p, int64_t epoch, int64_t i)
     if (p->waiting && p->claimed <= p->slots / 2)
         pthread_cond_broadcast(&p->emptied);
     pthread_mutex_unlock(&p->lock);
-    return tray;
+    return buffer;
 }
 
 void tn__prefetch_restart(tn__prefetch *p, int64_t epoch, int64_t first)

@@ -97,11 +97,11 @@ static void spoil(tn__block *b, void *user)
     tn__error *none = NULL;
     if (b->free || atomic_load(&b->storage.run) < failed->first)
         return;
-    if (atomic_compare_exchange_strong(&b->storage.spoilt, &none, failed->error))
+    if (atomic_compare_exchange_strong(&b->storage.poisoned, &none, failed->error))
         tn__error_retain(failed->error);
 }
 
-void tn__device_spoil(tn__device *device, uint64_t first, tn__error *error)
+void tn__device_poison(tn__device *device, uint64_t first, tn__error *error)
 {
     tn__allocator *a = device->allocator;
     failed_runs failed = {first, error};

@@ -56,7 +56,7 @@ typedef struct tn__device_ops {
     /* Prepares a program (which must outlive it) for running; compiles its kernels. */
     tn_status (*load)(tn__device *device, const tn__program *program, tn__executable **executable);
     /* Runs it: one address for each buffer of the program, and the scalars' values. May return before it is done, and
-     * then fail later (an index out of range): a later call tells of that, after tn__device_spoil. */
+     * then fail later (an index out of range): a later call tells of that, after tn__device_poison. */
     tn_status (*run)(tn__executable *executable, void *const *buffers, const uint64_t *scalars);
     void (*unload)(tn__executable *executable);
     /* (optional) Waits for everything started; reports faults. */
@@ -151,7 +151,7 @@ typedef struct tn__storage {
     void *user;
     /* The run of the device that computes it fresh, 0: none, TN__STARTING: one that is about to start. */
     _Atomic uint64_t run;
-    tn__error *_Atomic spoilt; /* that run failed: whoever wants the contents gets this error */
+    tn__error *_Atomic poisoned; /* that run failed: whoever wants the contents gets this error */
     tn__use use;
 } tn__storage;
 #define TN__STARTING UINT64_MAX
@@ -182,12 +182,12 @@ static inline bool tn__device_reaches(const tn__device *device, const tn__device
 TN__PLUGIN_BEGIN
 /* Marks all storages in use that run `first` of the device or a later one computes. They get references to the
  * error. */
-void tn__device_spoil(tn__device *device, uint64_t first, tn__error *error);
+void tn__device_poison(tn__device *device, uint64_t first, tn__error *error);
 TN__PLUGIN_END
 /* TN_OK, or the error of a storage that is spoilt, latched. */
 static inline tn_status tn__storage_check(const tn__storage *storage)
 {
-    tn__error *error = atomic_load_explicit(&storage->spoilt, memory_order_relaxed);
+    tn__error *error = atomic_load_explicit(&storage->poisoned, memory_order_relaxed);
     return error ? tn__error_raise(error) : TN_OK;
 }
 

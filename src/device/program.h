@@ -81,8 +81,8 @@ typedef struct tn__step {
                                  as may be */
     int cluster;              /* KERNEL in CUDA: blocks that work together, 0: none do; the grid is a multiple of it */
     bool may_fail;            /* KERNEL: has indices that may be out of range */
-    bool late;                /* KERNEL in CUDA: lets others start early only when all before it is done; the first and
-                                 the last step */
+    bool late_trigger;        /* KERNEL in CUDA: lets others start early only when all before it is done; the first and
+                         the last step */
     int64_t bytes, operations; /* estimates, for descriptions and scheduling */
     char *label;              /* what was fused, for people: "exp multiply -> sum" */
 } tn__step;

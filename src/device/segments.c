@@ -243,8 +243,8 @@ tn__block *tn__segments_take(tn__segments *s, size_t bytes)
 
 void tn__segments_give(tn__segments *s, tn__block *b)
 {
-    if (atomic_load_explicit(&b->storage.spoilt, memory_order_relaxed))
-        tn__error_release(atomic_exchange(&b->storage.spoilt, NULL));
+    if (atomic_load_explicit(&b->storage.poisoned, memory_order_relaxed))
+        tn__error_release(atomic_exchange(&b->storage.poisoned, NULL));
     s->used -= b->size;
     s->cached += b->size;
     file(s, b);

@@ -93,7 +93,7 @@ static tn_status take_words(const tn__fields *r, size_t first_row, size_t i, col
     size_t count = r->rows - first_row;
     const char **sorted = tn__calloc(count + 1, sizeof *sorted);
     c->words = tn_words_new();
-    tn_status status = sorted && tn_words_status(c->words) == TN_OK ? tn__words_take(c->words, "a table")
+    tn_status status = sorted && tn_words_status(c->words) == TN_OK ? tn__config_take(c->words, "a table")
                                                                     : tn__fail_memory(r->operation, count);
     for (size_t row = 0; row < count && status == TN_OK; row++)
         sorted[row] = field_at(r, first_row + row, i)->begin;
@@ -101,10 +101,10 @@ static tn_status take_words(const tn__fields *r, size_t first_row, size_t i, col
         qsort(sorted, count, sizeof *sorted, by_bytes);
     for (size_t k = 0; k < count && status == TN_OK; k++)
         if (k == 0 || strcmp(sorted[k], sorted[k - 1]) != 0)
-            status = tn__words_append(r->operation, c->words, sorted[k], strlen(sorted[k]));
+            status = tn__config_append(r->operation, c->words, sorted[k], strlen(sorted[k]));
     int64_t *number = status == TN_OK ? tn__values_data(&c->values) : NULL;
     for (size_t row = first_row; row < r->rows && status == TN_OK; row++)
-        *number++ = tn__words_find(c->words, field_at(r, row, i)->begin, field_at(r, row, i)->length);
+        *number++ = tn__config_find(c->words, field_at(r, row, i)->begin, field_at(r, row, i)->length);
     tn__free(sorted);
     return status;
 }
@@ -147,7 +147,7 @@ static tn_status take_names(const tn__fields *r, tn_table *table, bool header)
             status = tn__fail(TN_ERR_NAME, r->operation, "'%s' has two columns called \"%s\"; where the first line is "
                               "no header, say .no_header = true", r->name, name);
         else
-            status = tn__words_append(r->operation, table->names, name, strlen(name));
+            status = tn__config_append(r->operation, table->names, name, strlen(name));
         tn__free(number);
     }
     return status;
@@ -221,7 +221,7 @@ void tn_table_free(tn_table *table)
         return;
     for (int i = 0; i < table->count; i++) {
         tn__values_free(&table->columns[i].values);
-        tn__words_free_taken(table->columns[i].words);
+        tn__config_free_taken(table->columns[i].words);
     }
     tn__free(table->columns);
     tn_words_free(table->names);

@@ -38,12 +38,12 @@ void tn_words_free(tn_words *words)
     tn__object_end(&objects, &words->object);
 }
 
-tn_status tn__words_take(tn_words *words, const char *owner)
+tn_status tn__config_take(tn_words *words, const char *owner)
 {
     return !words || words->is_static ? TN_OK : tn__object_take(&objects, &words->object, owner);
 }
 
-void tn__words_free_taken(tn_words *words)
+void tn__config_free_taken(tn_words *words)
 {
     if (words && !words->is_static)
         words->object.owner = NULL;
@@ -114,14 +114,14 @@ static bool make_slots(tn_words *words)
     return true;
 }
 
-int64_t tn__words_find(const tn_words *words, const char *bytes, size_t length)
+int64_t tn__config_find(const tn_words *words, const char *bytes, size_t length)
 {
     if (!words->slot_count || memchr(bytes, 0, length))
         return -1;
     return (int64_t)words->slots[slot_of(words, bytes, length)] - 1;
 }
 
-tn_status tn__words_append(const char *operation, tn_words *words, const char *bytes, size_t length)
+tn_status tn__config_append(const char *operation, tn_words *words, const char *bytes, size_t length)
 {
     if (!make_slots(words) || !tn__grow((void **)&words->begin, &words->begin_room, words->count + 1, sizeof(size_t)) ||
         !tn__grow((void **)&words->text, &words->text_room, words->length + length + 1, 1))
@@ -140,16 +140,16 @@ tn_status tn__words_append(const char *operation, tn_words *words, const char *b
 
 int64_t tn_words_find(const tn_words *words, const char *word)
 {
-    return words && word ? tn__words_find(words, word, strlen(word)) : -1;
+    return words && word ? tn__config_find(words, word, strlen(word)) : -1;
 }
 
 /* The number of a word that is added if need be; -1 with a latched error. */
 static int64_t number_of(const char *operation, tn_words *words, const char *bytes, size_t length)
 {
-    int64_t found = tn__words_find(words, bytes, length);
+    int64_t found = tn__config_find(words, bytes, length);
     if (found >= 0)
         return found;
-    return tn__words_append(operation, words, bytes, length) == TN_OK ? (int64_t)words->count - 1 : -1;
+    return tn__config_append(operation, words, bytes, length) == TN_OK ? (int64_t)words->count - 1 : -1;
 }
 
 int64_t tn_words_add(tn_words *words, const char *word)
@@ -176,7 +176,7 @@ typedef struct encoder {
 
 static tn_status put(encoder *e, const char *bytes, size_t length)
 {
-    int64_t number = e->unknown >= 0 ? tn__words_find(e->words, bytes, length)
+    int64_t number = e->unknown >= 0 ? tn__config_find(e->words, bytes, length)
                                      : number_of(e->operation, e->words, bytes, length);
     if (number < 0 && e->unknown < 0)
         return tn__error_status(tn__error_last());
@@ -264,7 +264,7 @@ static tn_status take_lines(tn_words *lines, const char *path, char *at, char *s
         end -= end > at && end[-1] == '\r';
         *end = '\0'; /* what follows the file is writable, too */
         if (!opts || !opts->keep || opts->keep(at, opts->user))
-            status = tn__words_append("load_lines", lines, at, (size_t)(end - at));
+            status = tn__config_append("load_lines", lines, at, (size_t)(end - at));
         at = next;
     }
     return status;

@@ -20,13 +20,13 @@ struct tn_words {
     bool is_static;
 };
 
-/* Takes a list over for `owner`, who frees it with tn__words_free_taken. */
-tn_status tn__words_take(tn_words *words, const char *owner);
-void tn__words_free_taken(tn_words *words);
+/* Takes a list over for `owner`, who frees it with tn__config_free_taken. */
+tn_status tn__config_take(tn_words *words, const char *owner);
+void tn__config_free_taken(tn_words *words);
 /* The first number of a text; -1 if it is not there. */
-int64_t tn__words_find(const tn_words *words, const char *bytes, size_t length);
+int64_t tn__config_find(const tn_words *words, const char *bytes, size_t length);
 /* Puts a text, which has no NUL, at the end. */
-tn_status tn__words_append(const char *operation, tn_words *words, const char *bytes, size_t length);
+tn_status tn__config_append(const char *operation, tn_words *words, const char *bytes, size_t length);
 /* The words of a text as numbers; values are empty unless it gives TN_OK. `opts` may be NULL. */
 tn_status tn__encode(const char *operation, const char *text, size_t size, tn_words *words, const tn_encode_opts *opts,
                      tn__values *values);

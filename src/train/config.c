@@ -31,14 +31,14 @@ static const struct {
     [TN__WORD_INPUT] = {"tanso.input", "shape of a sample", true, 0},
 };
 
-void tn__words_free(tn__words *words)
+void tn__config_free(tn__config *words)
 {
     for (int i = 0; i < TN__WORD_COUNT; i++)
         tn__free(words->text[i]);
-    *words = (tn__words){0};
+    *words = (tn__config){0};
 }
 
-tn_status tn__words_set(tn__words *words, tn__word word, const char *format, ...)
+tn_status tn__config_set(tn__config *words, tn__word word, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -51,12 +51,12 @@ tn_status tn__words_set(tn__words *words, tn__word word, const char *format, ...
     return TN_OK;
 }
 
-uint64_t tn__words_number(const tn__words *words, tn__word word)
+uint64_t tn__config_number(const tn__config *words, tn__word word)
 {
     return words->text[word] ? strtoull(words->text[word], NULL, 10) : 0;
 }
 
-tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_opts *opts)
+tn_status tn__config_given(tn__config *words, const char *dataset, const tn_train_opts *opts)
 {
     if (!dataset || !*dataset)
         return tn__fail(TN_ERR_VALUE, "train", "expected the name of a dataset, got %s", dataset ? "\"\"" : "NULL");
@@ -69,33 +69,33 @@ tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_
     for (int i = 0; i < tn__dataset_name_count; i++)
         known |= strcmp(dataset, tn__dataset_names[i]) == 0;
     char *folder = known ? NULL : realpath(dataset, NULL);
-    tn_status status = tn__words_set(words, TN__WORD_DATASET, "%s", folder ? folder : dataset);
+    tn_status status = tn__config_set(words, TN__WORD_DATASET, "%s", folder ? folder : dataset);
     free(folder);
     if (status == TN_OK && opts->model)
-        status = tn__words_set(words, TN__WORD_MODEL, "%s", opts->model);
+        status = tn__config_set(words, TN__WORD_MODEL, "%s", opts->model);
     if (status == TN_OK && opts->optimizer)
-        status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", opts->optimizer);
+        status = tn__config_set(words, TN__WORD_OPTIMIZER, "%s", opts->optimizer);
     if (status == TN_OK && opts->schedule)
-        status = tn__words_set(words, TN__WORD_SCHEDULE, "%s", opts->schedule);
+        status = tn__config_set(words, TN__WORD_SCHEDULE, "%s", opts->schedule);
     if (status == TN_OK && opts->extend)
-        status = tn__words_set(words, TN__WORD_EXTEND, "%s", opts->extend);
+        status = tn__config_set(words, TN__WORD_EXTEND, "%s", opts->extend);
     if (status == TN_OK && opts->batch)
-        status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, opts->batch);
+        status = tn__config_set(words, TN__WORD_BATCH, "%" PRId64, opts->batch);
     if (status == TN_OK && TN__GIVEN(opts, seed))
-        status = tn__words_set(words, TN__WORD_SEED, "%" PRIu64, opts->seed);
+        status = tn__config_set(words, TN__WORD_SEED, "%" PRIu64, opts->seed);
     if (status == TN_OK && opts->epochs)
-        status = tn__words_set(words, TN__WORD_EPOCHS, "%d", opts->epochs);
+        status = tn__config_set(words, TN__WORD_EPOCHS, "%d", opts->epochs);
     return status;
 }
 
-/* A whole number as tn__words_set writes them, of `most` at most. */
+/* A whole number as tn__config_set writes them, of `most` at most. */
 static bool is_number(const char *text, uint64_t most)
 {
     errno = 0;
     return *text && strspn(text, "0123456789") == strlen(text) && strtoull(text, NULL, 10) <= most && !errno;
 }
 
-tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const char *path)
+tn_status tn__config_resume(tn__config *words, const tn_archive *snapshot, const char *path)
 {
     for (int i = 0; i < TN__WORD_COUNT; i++) {
         const char *stored = tn_archive_text(snapshot, rows[i].key), *given = words->text[i];
@@ -114,24 +114,24 @@ tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const c
                             "cannot resume with another %s: '%s' was made with '%s', and '%s' was asked "
                             "for; resume with the same, or train anew",
                             rows[i].name, path, stored, given);
-        tn_status status = given ? TN_OK : tn__words_set(words, (tn__word)i, "%s", stored);
+        tn_status status = given ? TN_OK : tn__config_set(words, (tn__word)i, "%s", stored);
         if (status != TN_OK)
             return status;
     }
     return TN_OK;
 }
 
-tn_status tn__words_fit(tn__words *words, int64_t outputs)
+tn_status tn__config_fit(tn__config *words, int64_t outputs)
 {
     static const char fits[] = "linear:*";
     const char *model = words->text[TN__WORD_MODEL];
     size_t length = model ? strlen(model) : 0, tail = sizeof fits - 1;
     if (length < tail || strcmp(model + length - tail, fits) != 0)
         return TN_OK;
-    return tn__words_set(words, TN__WORD_MODEL, "%.*s%" PRId64, (int)length - 1, model, outputs);
+    return tn__config_set(words, TN__WORD_MODEL, "%.*s%" PRId64, (int)length - 1, model, outputs);
 }
 
-tn_status tn__words_default(tn__words *words, int64_t outputs)
+tn_status tn__config_default(tn__config *words, int64_t outputs)
 {
     const tn_recipe *recipe;
     const char *dataset = words->text[TN__WORD_DATASET];
@@ -142,26 +142,26 @@ tn_status tn__words_default(tn__words *words, int64_t outputs)
             break;
     tn_status status = TN_OK;
     if (!words->text[TN__WORD_MODEL])
-        status = tn__words_set(words, TN__WORD_MODEL, "%s", recipe->model);
+        status = tn__config_set(words, TN__WORD_MODEL, "%s", recipe->model);
     if (status == TN_OK)
-        status = tn__words_fit(words, outputs);
+        status = tn__config_fit(words, outputs);
     if (status == TN_OK && !words->text[TN__WORD_SCHEDULE]) /* a recipe's goes with its optimizer */
-        status = tn__words_set(words, TN__WORD_SCHEDULE, "%s",
+        status = tn__config_set(words, TN__WORD_SCHEDULE, "%s",
                                words->text[TN__WORD_OPTIMIZER] ? "constant" : recipe->schedule);
     if (status == TN_OK && !words->text[TN__WORD_OPTIMIZER])
-        status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", recipe->optimizer);
+        status = tn__config_set(words, TN__WORD_OPTIMIZER, "%s", recipe->optimizer);
     if (status == TN_OK && !words->text[TN__WORD_EXTEND])
-        status = tn__words_set(words, TN__WORD_EXTEND, "%s", "");
+        status = tn__config_set(words, TN__WORD_EXTEND, "%s", "");
     if (status == TN_OK && !words->text[TN__WORD_BATCH])
-        status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, recipe->batch);
+        status = tn__config_set(words, TN__WORD_BATCH, "%" PRId64, recipe->batch);
     if (status == TN_OK && !words->text[TN__WORD_SEED])
-        status = tn__words_set(words, TN__WORD_SEED, "0");
+        status = tn__config_set(words, TN__WORD_SEED, "0");
     if (status == TN_OK && !words->text[TN__WORD_EPOCHS])
-        status = tn__words_set(words, TN__WORD_EPOCHS, "%d", recipe->epochs);
+        status = tn__config_set(words, TN__WORD_EPOCHS, "%d", recipe->epochs);
     return status;
 }
 
-tn_status tn__words_archive(const tn__words *words, tn_archive *archive)
+tn_status tn__config_archive(const tn__config *words, tn_archive *archive)
 {
     tn_status status = TN_OK;
     for (int i = 0; i < TN__WORD_COUNT && status == TN_OK; i++)

@@ -20,24 +20,24 @@ typedef enum tn__word {
     TN__WORD_COUNT
 } tn__word;
 
-typedef struct tn__words {
+typedef struct tn__config {
     char *text[TN__WORD_COUNT]; /* owned; NULL: not said */
-} tn__words;
+} tn__config;
 
-void tn__words_free(tn__words *words);
-tn_status tn__words_set(tn__words *words, tn__word word, const char *format, ...) TN_PRINTF(3, 4);
+void tn__config_free(tn__config *words);
+tn_status tn__config_set(tn__config *words, tn__word word, const char *format, ...) TN_PRINTF(3, 4);
 /* A word that is a number; 0 when it is not said. */
-uint64_t tn__words_number(const tn__words *words, tn__word word);
+uint64_t tn__config_number(const tn__config *words, tn__word word);
 
 /* What the caller of tn_train_with said. */
-tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_opts *opts);
+tn_status tn__config_given(tn__config *words, const char *dataset, const tn_train_opts *opts);
 /* A model that ends in "linear:*" gets its number of outputs: that of classes, or of values a target has. */
-tn_status tn__words_fit(tn__words *words, int64_t outputs);
+tn_status tn__config_fit(tn__config *words, int64_t outputs);
 /* Takes what was not said from a snapshot, and refuses what was said otherwise. */
-tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const char *path);
+tn_status tn__config_resume(tn__config *words, const tn_archive *snapshot, const char *path);
 /* Takes what is still not said from the recipe. */
-tn_status tn__words_default(tn__words *words, int64_t outputs);
+tn_status tn__config_default(tn__config *words, int64_t outputs);
 /* Adds them to a file's metadata as "tanso.dataset" and so on. */
-tn_status tn__words_archive(const tn__words *words, tn_archive *archive);
+tn_status tn__config_archive(const tn__config *words, tn_archive *archive);
 
 #endif

@@ -152,7 +152,7 @@ tn_status tn__output_fill_model(tn__run *run, tn_archive *archive)
 {
     tn_status status = tn_archive_status(archive);
     if (status == TN_OK)
-        status = tn__words_archive(&run->words, archive);
+        status = tn__config_archive(&run->words, archive);
     return status == TN_OK ? tn__archive_params(archive, run->net) : status;
 }
 

@@ -161,7 +161,7 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_status status = s->loading ? tn__history_restore(&run->history, s->archive, s->file)
                                   : tn__history_archive(&run->history, s->archive);
     if (status == TN_OK && !s->loading)
-        status = tn__words_archive(&run->words, s->archive);
+        status = tn__config_archive(&run->words, s->archive);
     if (status == TN_OK)
         status = tn_serialize_summary(s, "losses", run->losses);
     if (status == TN_OK)

@@ -13,7 +13,7 @@
 #define TN__STOPPERS_MOST 4
 
 typedef struct tn__run {
-    tn__words words;
+    tn__config words;
     tn_device device;
     const tn_device *devices; /* several that share minibatches, the first is `device`; NULL: one */
     tn_comm *comm;   /* of several ranks; NULL: this process alone */

@@ -25,8 +25,8 @@ static tn_status describe_dataset(tn__run *run, const tn_dataset *dataset)
     tn_shape shape = tn_shape_of(tn_dataset_x(dataset));
     for (int i = 1, length = 0; i < shape.ndim; i++)
         length += snprintf(input + length, sizeof input - (size_t)length, "%s%" PRId64, i > 1 ? "," : "", shape.dim[i]);
-    tn_status status = tn__words_set(&run->words, TN__WORD_INPUT, "%s", input);
-    return status == TN_OK ? tn__words_set(&run->words, TN__WORD_SAMPLES, "%" PRId64, tn_dataset_size(dataset))
+    tn_status status = tn__config_set(&run->words, TN__WORD_INPUT, "%s", input);
+    return status == TN_OK ? tn__config_set(&run->words, TN__WORD_SAMPLES, "%" PRId64, tn_dataset_size(dataset))
                            : status;
 }
 
@@ -73,7 +73,7 @@ static tn_status try_forward(tn__run *run, const tn_dataset *dataset, int64_t ou
 
 static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outputs)
 {
-    tn_seed(tn__words_number(&run->words, TN__WORD_SEED));
+    tn_seed(tn__config_number(&run->words, TN__WORD_SEED));
     run->net = tn_layer_parse(run->words.text[TN__WORD_MODEL]);
     tn_status status = tn_layer_status(run->net);
     if (status == TN_OK)
@@ -95,7 +95,7 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
 /* Which part of a minibatch is this rank's. */
 static tn_status divide_batch(tn__run *run)
 {
-    int64_t batch = (int64_t)tn__words_number(&run->words, TN__WORD_BATCH), ranks = 1;
+    int64_t batch = (int64_t)tn__config_number(&run->words, TN__WORD_BATCH), ranks = 1;
     if (run->comm)
         ranks = tn_comm_size(run->comm);
     run->share = batch / ranks;
@@ -110,7 +110,7 @@ static tn_status divide_batch(tn__run *run)
 static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
 {
     tn_loader_opts shuffled = {.batch = run->share,
-                               .seed = tn__words_number(&run->words, TN__WORD_SEED),
+                               .seed = tn__config_number(&run->words, TN__WORD_SEED),
                                .shuffle = true,
                                .device = run->device};
     tn_loader_opts ordered = {.batch = TEST_BATCH, .device = run->device};
@@ -129,7 +129,7 @@ static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
 /* The trainer with all that the run has of it. */
 static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
 {
-    run->epochs = (int)tn__words_number(&run->words, TN__WORD_EPOCHS);
+    run->epochs = (int)tn__config_number(&run->words, TN__WORD_EPOCHS);
     FILE *report = run->follows ? NULL : opts->report;
     tn__lines_begin(&run->lines, report, run->epochs, tn_loader_samples(run->train));
     tn_trainer_opts trainer_opts = {.stop = tn__stop_new(run),
@@ -228,14 +228,14 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
         run->classifies ? (train_classes > test_classes ? train_classes : test_classes) : tn_size(t) / tn_dim(t, 0);
     tn_status status = describe_dataset(run, train);
     if (status == TN_OK)
-        status = tn__words_fit(&run->words, outputs);
+        status = tn__config_fit(&run->words, outputs);
     tn_archive *snapshot = status == TN_OK ? open_snapshot(run, opts) : NULL;
     if (status == TN_OK)
         status = tn_error_code();
     if (status == TN_OK && snapshot)
-        status = tn__words_resume(&run->words, snapshot, run->snapshot_path);
+        status = tn__config_resume(&run->words, snapshot, run->snapshot_path);
     if (status == TN_OK)
-        status = tn__words_default(&run->words, outputs);
+        status = tn__config_default(&run->words, outputs);
     if (status == TN_OK)
         status = make_net(run, train, outputs);
     if (status == TN_OK)
@@ -290,14 +290,14 @@ static void run_free(tn__run *run)
     tn_optimizer_free(run->optimizer);
     tn_layer_free(run->net);
     tn__history_free(&run->history);
-    tn__words_free(&run->words);
+    tn__config_free(&run->words);
     tn__free(run->snapshot_path);
     tn__output_close(run);
 }
 
 static tn_status start(tn__run *run, const char *dataset, const tn_train_opts *opts)
 {
-    tn_status status = tn__words_given(&run->words, dataset, opts);
+    tn_status status = tn__config_given(&run->words, dataset, opts);
     const char *why = NULL;
     if (status == TN_OK && run->device.kind == TN_DEVICE_NULL)
         status = tn__fail(TN_ERR_DEVICE, "train",

@@ -32,7 +32,7 @@ static void make(net *n, test_random *chance)
         tn__value value = {.op = fails ? TN__OP_SCATTER_ADD : TN__OP_COPY, .leaf = -1, .scalar = -1};
         assert_int_equal(tn__graph_add(&n->graph, &value), i);
         n->f.updates[i] = test_random_int(chance, 0, 3) == 0;
-        n->f.item[i] = (tn__item){.value = i, .into = i, .unit = -1, .mark = {-1, -1, -1}};
+        n->f.item[i] = (tn__item){.value = i, .into = i, .group = -1, .mark = {-1, -1, -1}};
         n->now[i] = i;
         for (int k = 0; k < i; k++) {
             if (test_random_int(chance, 0, many) || n->itself[i][k])

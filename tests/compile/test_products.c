@@ -394,10 +394,11 @@ static void test_goes_on(void **state)
     (void)state;
     for (int what = 0; what < BACKS; what++) {
         tn__plan *plan = plan_back(what);
-        bool goes_on = what == BACK || what == SUMMED;
-        assert_int_equal(strstr(plan->program.source, "tn_back_product<tn_f32, 1, 256, 10> core;") != NULL, goes_on);
+        bool back_to_back = what == BACK || what == SUMMED;
+        assert_int_equal(strstr(plan->program.source, "tn_back_product<tn_f32, 1, 256, 10> core;") != NULL,
+                         back_to_back);
         assert_int_equal(kernels_of(plan) == 1, what == BACK);
-        if (goes_on) {
+        if (back_to_back) {
             const tn__step *step = &plan->program.step[0];
             assert_int_equal(step->blocks, 100);
             assert_non_null(strstr(step->label, "; matmul multiply"));
@@ -532,7 +533,7 @@ static void test_tiles(void **state)
     for (int i = 0; i < tn__product_tile_count(); i++) {
         tn__product_tile t = tn__product_tile_of(i);
         assert_true(t.threads % 32 == 0 && t.threads <= 512 && t.threads % t.columns == 0);
-        bool tensor = t.core == TN__CORE_TENSOR;
+        bool tensor = t.main_loop == TN__MAIN_LOOP_TENSOR;
         assert_int_equal(t.rows % (tensor ? t.rows_each : t.rows_each * t.lanes_down), 0);
         assert_int_equal(t.columns % (tensor ? t.columns_each : t.columns_each * 32 / t.lanes_down), 0);
         assert_int_equal(t.step % (tensor ? 8 : 2), 0);

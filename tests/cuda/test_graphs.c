@@ -412,8 +412,8 @@ static void test_overlap(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         two_steps t;
         load(&t, false, cases[c].donated);
-        t.step[0].late = cases[c].first_late;
-        t.step[1].late = cases[c].last_late;
+        t.step[0].late_trigger = cases[c].first_late;
+        t.step[1].late_trigger = cases[c].last_late;
         for (int i = 0; i < 6 * TN__CUDA_TOGETHER; i++) {
             int at = cases[c].place[i % 2];
             void *buffers[BUFFERS] = {memory[at], memory[at + 1], memory[cases[c].result[i % 2]]};

@@ -25,7 +25,7 @@ static void meets(const char *name, const int64_t *words, const uint64_t *scalar
     failing = false;
 }
 
-static void spoilt(const tn_array *x)
+static void poisoned(const tn_array *x)
 {
     for (int i = 0; i < 2; i++) {
         assert_int_equal(tn_eval(x), TN_ERR_INDEX);
@@ -65,8 +65,8 @@ static void test_spoilt(void **state)
             assert_int_equal(tn_eval(behind), TN_OK);
             assert_int_equal(tn_synchronize(tn_cuda(0)), TN_ERR_INDEX);
             tn_clear_error();
-            spoilt(taken);
-            spoilt(behind);
+            poisoned(taken);
+            poisoned(behind);
             assert_int_equal(tn_eval(before), TN_OK);
             assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK); /* told once */
             assert_int_equal(tn_eval(tn_cos(x)), TN_OK);

@@ -64,7 +64,7 @@ static void test_every_dtype(void **state)
         compiles(90, tn__cuda_text_scan((tn_dtype)dtype, scans[dtype % 4], 0), "scan_clear");
     }
     for (size_t size = 1; size <= 16; size *= 2)
-        compiles(90, tn__cuda_text_move(size, size == 4 ? 508 : 96), "move");
+        compiles(90, tn__cuda_text_copy(size, size == 4 ? 508 : 96), "move");
     for (int extent = 4; extent <= TN__CUDA_SMALL_MATRIX; extent *= 2) { /* their shared memory is what counts */
         compiles(90, tn__cuda_text_jacobi(TN_COMPLEX128, TN__OP_EIGH, extent, extent), "eigh");
         compiles(90, tn__cuda_text_jacobi(TN_COMPLEX128, TN__OP_SVD, TN__CUDA_SMALL_MATRIX, extent), "svd");
@@ -87,7 +87,7 @@ static void test_every_generation(void **state)
     for (int i = 0; i < 3; i++) {
         compiles(architectures[i], tn__cuda_text_matmul(TN_FLOAT16), "matmul");
         compiles(architectures[i], tn__cuda_text_scatter(TN_BFLOAT16), "in_order");
-        compiles(architectures[i], tn__cuda_text_move(4, 96), "move");
+        compiles(architectures[i], tn__cuda_text_copy(4, 96), "move");
         compiles(architectures[i], tn__cuda_text_solver(i ? TN_COMPLEX128 : TN_FLOAT64), "small_solve");
         compiles(architectures[i], tn__cuda_text_decompose(i ? TN_COMPLEX128 : TN_FLOAT64), "lay_real");
         compiles(architectures[i], tn__cuda_text_jacobi(TN_FLOAT64, TN__OP_EIGH, 8 << i, 8 << i), "eigh");
@@ -114,27 +114,27 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
     tn__text_addn(&text, (const char *)tn__embed_product_factors, tn__embed_product_factors_size);
     tn__text_addn(&text, (const char *)tn__embed_product, tn__embed_product_size);
     tn__text_addn(&text, (const char *)tn__embed_product_tensor, tn__embed_product_tensor_size);
-    tn__text_addn(&text, (const char *)tn__embed_product_whole, tn__embed_product_whole_size);
-    tn__text_addn(&text, (const char *)tn__embed_product_thin, tn__embed_product_thin_size);
+    tn__text_addn(&text, (const char *)tn__embed_product_resident, tn__embed_product_resident_size);
+    tn__text_addn(&text, (const char *)tn__embed_product_skinny, tn__embed_product_skinny_size);
     for (int i = first; i < count; i += step) {
         tn__product_tile t = tn__product_tile_of(i);
-        if (t.core == TN__CORE_TENSOR && strcmp(type, "tn_f32"))
+        if (t.main_loop == TN__MAIN_LOOP_TENSOR && strcmp(type, "tn_f32"))
             continue;
         bool quads = t.step % 4 == 0;
-        bool whole = quads && t.core == TN__CORE_PLAIN && t.columns == 32 && t.threads == 32 * t.slices;
+        bool whole = quads && t.main_loop == TN__MAIN_LOOP_PLAIN && t.columns == 32 && t.threads == 32 * t.slices;
         bool a_along = quads && (i % 2 || whole), b_along = quads && i / 2 % 2 && !whole;
         tn__text_addf(
             &text,
             "extern \"C\" __global__ void tile%d(const %s *a, const %s *b, %s *c, tn_i64 m, tn_i64 n, tn_i64 k)\n{\n"
             "    %s *const tile = (%s *)tn_shared;\n    typedef ",
             i, type, type, type, type, type);
-        if (t.core == TN__CORE_TENSOR)
+        if (t.main_loop == TN__MAIN_LOOP_TENSOR)
             tn__text_addf(&text, "tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", t.rows, t.columns,
                           t.rows_each, t.columns_each, t.slices, t.step, t.stages, a_along, b_along);
-        else if (t.core == TN__CORE_THIN)
+        else if (t.main_loop == TN__MAIN_LOOP_SKINNY)
             tn__text_addf(&text, "tn_thin_product<%s, %d, %d, %d, %d, %d> core;\n", type, t.rows, i % 2 ? 10 : 16,
                           t.slices, i / 2 % 2, i % 2);
-        else if (t.core == TN__CORE_SHORT)
+        else if (t.main_loop == TN__MAIN_LOOP_SHORT)
             tn__text_addf(&text, "tn_short_product<%s, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.threads,
                           i % 2 ? 10 : 7);
         else if (whole)
@@ -151,17 +151,17 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
         tn__text_add(
             &text,
             whole ? "    core::bring_a(tile, x, k);\n    core::bring_b(tile, y, k);\n    core::run(tile, x, y, k);\n"
-            : t.core == TN__CORE_THIN
+            : t.main_loop == TN__MAIN_LOOP_SKINNY
                 ? "    core::held held;\n    core::hold(held, tile, y, k);\n    core::take(held, tile, y, k);\n"
                   "    core::aim(held, x);\n    core::run(tile, x, y, k, held);\n"
-            : t.core == TN__CORE_SHORT
+            : t.main_loop == TN__MAIN_LOOP_SHORT
                 ? "    core::held held;\n    core::hold(held, y, threadIdx.x % core::COLUMNS);\n"
                 : "    tn_start<core, true, true, true>(tile, x, y, k);\n    core::run(tile, x, y, k);\n");
         tn__text_addf(&text, "    c[threadIdx.x] = core::at(%s);\n",
-                      t.core == TN__CORE_SHORT ? "x, held, threadIdx.x % core::ROWS"
+                      t.main_loop == TN__MAIN_LOOP_SHORT ? "x, held, threadIdx.x % core::ROWS"
                                                : "tile, threadIdx.x % core::ROWS, 0");
         int own = t.columns_each * (strcmp(type, "tn_f32") ? 8 : 4);
-        if (t.core == TN__CORE_PLAIN && own % (16 * t.slices) == 0) /* the same by way of registers */
+        if (t.main_loop == TN__MAIN_LOOP_PLAIN && own % (16 * t.slices) == 0) /* the same by way of registers */
             tn__text_addf(&text,
                           "    %s sum[core::EACH];\n    core::fetch<false>(sum, c, (int)n, 1, (int)m, (int)n);\n"
                           "    tn_start<core, true, true, true>(tile, x, y, k);\n    core::run(sum, tile, x, y, k);\n"
@@ -184,7 +184,7 @@ static void test_tiles(void **state)
 static void test_unknown_generation(void **state)
 {
     (void)state;
-    char *image = NULL, *text = tn__cuda_text_move(2, 508);
+    char *image = NULL, *text = tn__cuda_text_copy(2, 508);
     size_t length = 0;
     assert_int_equal(tn__cuda_compile(&libraries, 999, text, &image, &length), TN_OK);
     assert_non_null(memmem(image, length, ".target", 7)); /* PTX, which its driver compiles */

@@ -43,8 +43,8 @@ static const struct {
     bool (*takes)(tn_dtype dtype); /* NULL: every one */
     bool (*library)(const tn__cuda_device *device, tn_dtype dtype); /* whether the library is there and takes it */
 } operations[] = {
-    {TN__OP_COPY, tn__cuda_prepare_move, NULL, NULL},
-    {TN__OP_CONST, tn__cuda_prepare_move, NULL, NULL},
+    {TN__OP_COPY, tn__cuda_prepare_copy, NULL, NULL},
+    {TN__OP_CONST, tn__cuda_prepare_copy, NULL, NULL},
     {TN__OP_SCATTER_ADD, tn__cuda_prepare_scatter, adds, NULL},
     {TN__OP_SCATTER_SET, tn__cuda_prepare_scatter, NULL, NULL},
     {TN__OP_MATMUL, tn__cuda_prepare_matmul, NULL, NULL},

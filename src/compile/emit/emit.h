@@ -20,17 +20,17 @@ typedef struct tn__printer {
     int slot_count;
     int vector_loop;   /* the loop that runs through neighbours, -1: none */
     const char *index; /* cast of what positions are made of, "": none is needed */
-    const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
-    const char *chunk; /* subscript of the chunk in hand */
+    const char *lane;  /* inside a loop over a vector of neighbours: which of them; NULL elsewhere */
+    const char *vector; /* subscript of the vector in hand */
     char column[24];   /* room for a `lane` */
     char strip[24];    /* which element of a strip is in hand (c/strip.c) */
-    bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
+    bool unchecked;    /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
     bool flat;         /* what is staged is read and written by `lane` alone */
     bool literal;      /* strides are written as numbers */
     bool checks_ahead; /* indices that do not vary with the inner loops are looked at in front of them */
-    bool fresh;        /* loads come before the kernel has waited for those in front: tn_fresh */
+    bool early;        /* loads come before the kernel has waited for those in front: tn_fresh */
     bool in_tile;      /* elements are at `row` and `column` of a product's tile */
-    bool whole;        /* the care of divisions is the pass's, not each chunk's */
+    bool whole;        /* the care of divisions is the pass's, not each vector's */
     int scope, scopes, depth, pass;
     uint32_t walk;     /* of tn__emit_hoist: how many there were */
     char name[2][96];  /* of tn__function and tn__identity */
@@ -43,7 +43,7 @@ typedef struct tn__nest_call {
     int param;         /* where its stretch of n[] begins */
     int part;          /* of the kernel */
     bool waits;        /* takes over by itself, when it has done what can be done before */
-    bool behind;       /* called by the nest in front of it */
+    bool back_to_back; /* called by the nest in front of it */
 } tn__nest_call;
 
 /* The share that a part has of its kernel's launch. */
@@ -58,7 +58,7 @@ typedef struct tn__part_launch {
 typedef struct tn__emit_target {
     const char *nest_head;  /* printf format of a nest function's head, with its name */
     const char *bytes_head; /* the same of one that writes bytes; NULL: the same head */
-    const char *back_head;  /* the same of one that another nest calls (TN__CORE_BACK) */
+    const char *back_to_back_head;  /* the same of one that another nest calls (TN__MAIN_LOOP_BACK_TO_BACK) */
     const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
     uint32_t functions;     /* parts of the dialect that stand in the place of functions of real numbers */
     const char *const *brief; /* by operation: a function that is exact enough where all is rounded to 16 bits; NULL: no

@@ -163,8 +163,8 @@ static void add_fronts(whole *w)
     add_front(w, TN__NEEDS_PRODUCTS, EMBEDDED(product_factors));
     add_front(w, TN__NEEDS_PRODUCTS, EMBEDDED(product));
     add_front(w, TN__NEEDS_TENSOR, EMBEDDED(product_tensor));
-    add_front(w, TN__NEEDS_WHOLE, EMBEDDED(product_whole));
-    add_front(w, TN__NEEDS_THIN, EMBEDDED(product_thin));
+    add_front(w, TN__NEEDS_RESIDENT, EMBEDDED(product_resident));
+    add_front(w, TN__NEEDS_SKINNY, EMBEDDED(product_skinny));
     add_front(w, TN__NEEDS_USER, dialect(TN__DIALECT_USER));
 }
 

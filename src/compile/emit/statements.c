@@ -39,7 +39,7 @@ void tn__print_position(tn__printer *p, const tn__access *a)
 void tn__print_element(tn__printer *p, int access)
 {
     const tn__access *a = &p->nest->access[access];
-    if (a->held) {
+    if (a->in_registers) {
         tn__text_add(p->text, "held.a[u / core::QUAD][u % core::QUAD]");
         return;
     }
@@ -77,13 +77,13 @@ static void print_load(tn__printer *p, const tn__expr *e)
     }
     if (a->staged && !p->flat) {
         bool varies = p->vector_loop >= 0 && a->stride[p->vector_loop];
-        tn__text_addf(p->text, "%s(c%d%s.e[%s])", from, e->access, p->chunk, varies ? p->lane : "0");
+        tn__text_addf(p->text, "%s(c%d%s.e[%s])", from, e->access, p->vector, varies ? p->lane : "0");
         return;
     }
     if (!a->gathered) {
-        tn__text_addf(p->text, p->fresh ? "%s(tn_fresh(&" : "%s(", from);
+        tn__text_addf(p->text, p->early ? "%s(tn_fresh(&" : "%s(", from);
         tn__print_element(p, e->access);
-        tn__text_add(p->text, p->fresh ? "))" : ")");
+        tn__text_add(p->text, p->early ? "))" : ")");
         return;
     }
     int extra = tn__stride_param(a, p->nest->loop_count);
@@ -95,9 +95,9 @@ static void print_load(tn__printer *p, const tn__expr *e)
         return;
     }
     if (a->known) {
-        tn__text_addf(p->text, "%s(%sp%d[", from, p->fresh ? "tn_fresh(&" : "", e->access);
+        tn__text_addf(p->text, "%s(%sp%d[", from, p->early ? "tn_fresh(&" : "", e->access);
         tn__print_position(p, a);
-        tn__text_addf(p->text, " + v%d * n[%d]])%s", e->arg[0], extra, p->fresh ? ")" : "");
+        tn__text_addf(p->text, " + v%d * n[%d]])%s", e->arg[0], extra, p->early ? ")" : "");
         return;
     }
     tn__text_addf(p->text, "tn_in_range(v%d, n[%d], fault, n[%d] + 1) ? %s(p%d[", e->arg[0], extra + 1, a->param, from,
@@ -144,18 +144,18 @@ static void print_operation(tn__printer *p, const tn__expr *e)
                   !e->loose;
     if (rounds)
         tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
-    bool careless = p->careless && tn__is_divided(e);
-    if (careless)
+    bool unchecked = p->unchecked && tn__is_divided(e);
+    if (unchecked)
         tn__text_addf(p->text, "tn_careless_%s", tn__ops[e->op].name);
     else
         tn__print_function(p, e->op, last->dtype);
-    bool by = careless && e->op == TN__OP_DIVIDE && p->nest->expr[e->arg[1]].printed == TN__SCOPE_ITEM;
+    bool by = unchecked && e->op == TN__OP_DIVIDE && p->nest->expr[e->arg[1]].printed == TN__SCOPE_ITEM;
     tn__text_add(p->text, by ? "_by" : "");
     for (int i = 0; i < e->arity; i++)
         tn__text_addf(p->text, "%sv%d", i ? ", " : "(", e->arg[i]);
     if (by)
         tn__text_addf(p->text, ", y%d", e->arg[1]);
-    tn__text_add(p->text, careless ? ", sure)" : ")");
+    tn__text_add(p->text, unchecked ? ", sure)" : ")");
     if (rounds)
         tn__text_add(p->text, ")");
 }
@@ -219,7 +219,7 @@ void tn__emit_need(tn__printer *p, int index)
     if (e->printed == TN__SCOPE_ITEM || e->printed == p->scope)
         return;
     if (e->kept && !(e->passes >> p->pass & 1)) {
-        tn__line(p, "const %s v%d = k%d%s[%s];", tn__emit_variable_type(e->dtype), index, index, p->chunk, p->lane);
+        tn__line(p, "const %s v%d = k%d%s[%s];", tn__emit_variable_type(e->dtype), index, index, p->vector, p->lane);
         e->printed = p->scope;
         return;
     }
@@ -236,7 +236,7 @@ void tn__emit_need(tn__printer *p, int index)
     tn__text_add(p->text, ";\n");
     e->printed = p->scope;
     if (e->kept && p->lane)
-        tn__line(p, "k%d%s[%s] = v%d;", index, p->chunk, p->lane, index);
+        tn__line(p, "k%d%s[%s] = v%d;", index, p->vector, p->lane, index);
 }
 
 /* Whether the index of a gather is in range, and where it points to, at the item's level: a loop over the rest only

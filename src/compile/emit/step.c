@@ -78,7 +78,7 @@ static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, const tn
     tn__draft_operand *o = &f->step->operand[a->operand];
     o->nest = nest_number;
     /* behind its own block of the other only */
-    o->part = call[nest_number].behind ? -1 - nest_number : call[nest_number].part;
+    o->part = call[nest_number].back_to_back ? -1 - nest_number : call[nest_number].part;
     o->pointwise = a->pointwise;
     int64_t bytes = (int64_t)tn_dtype_size(a->dtype);
     for (int d = 0; d < w.ndim; d++)
@@ -159,7 +159,7 @@ static bool add_params(const tn__emitter *emitter, filler *f, tn__nest *nest, in
         nest->product.param = f->step->step.param_count - f->first_param;
         done = done && add_param(f, tn__product_tiles_down(nest)) && add_param(f, tn__product_tiles_across(nest));
         nest->product.next_param = nest->product.param + 2;
-        if (nest->product.goes_on)
+        if (nest->product.back_to_back)
             done = done && add_param(f, next->param - f->first_param);
     }
     for (int i = 0; i < nest->access_count; i++)
@@ -203,8 +203,8 @@ static bool writes_bytes(const tn__nest *n)
 /* How the function for a nest begins. */
 static const char *head_of(const tn__emit_target *target, const tn__nest *n)
 {
-    if (n->product.there && n->product.tile.core == TN__CORE_BACK)
-        return target->back_head;
+    if (n->product.there && n->product.tile.main_loop == TN__MAIN_LOOP_BACK_TO_BACK)
+        return target->back_to_back_head;
     return target->bytes_head && writes_bytes(n) ? target->bytes_head : target->nest_head;
 }
 
@@ -235,7 +235,7 @@ static int nest_function(tn__emitter *emitter, tn__printer *p, char name[24])
 {
     tn__text body = {0}, text = {0};
     begin_piece(emitter);
-    if (p->nest->product.goes_on)
+    if (p->nest->product.back_to_back)
         tn__piece_use(emitter, tn__piece_find(emitter, p->nest->product.next));
     p->text = &body;
     tn__print_nest(p);
@@ -278,7 +278,7 @@ static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_
     int64_t items = emitter->target->items(emitter, nest), work = tn__nest_points(nest) * (1 + nest->expr_count);
     if (!find_slots(f, nest) || !add_params(emitter, f, nest, items, next))
         return false;
-    if (nest->product.goes_on)
+    if (nest->product.back_to_back)
         nest->product.next = next->name;
     tn__printer p = {.emitter = emitter, .nest = nest, .slot = f->slot, .slot_count = f->slot_count,
                      .scalar_param = s->param_count - f->first_param - f->slot_count};
@@ -309,7 +309,7 @@ static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel
         s->most_threads = l->most_threads > s->most_threads ? l->most_threads : s->most_threads;
         s->resident = parts == 1 ? l->resident : 0;
         /* the first kernel and the last one, of a run that begins so */
-        if (l->registers && s->late && emitter->whole_products)
+        if (l->registers && s->late_trigger && emitter->resident_products)
             s->registers = l->registers;
         s->spread = l->spread && (!s->spread || l->spread < s->spread) ? l->spread : s->spread;
         s->cluster = l->cluster;
@@ -334,7 +334,8 @@ bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts,
         for (int i = 0; i < part[k].count; i++, at++) {
             nest[at] = part[k].nest[i];
             call[at].part = k;
-            call[at].behind = nest[at]->product.there && nest[at]->product.tile.core == TN__CORE_BACK;
+            call[at].back_to_back =
+                nest[at]->product.there && nest[at]->product.tile.main_loop == TN__MAIN_LOOP_BACK_TO_BACK;
         }
     int64_t all_cost = 0;
     bool done = true;

@@ -123,7 +123,7 @@ void tn__print_generated(tn__printer *p, const tn__expr *e)
 {
     const tn__access *a = &p->nest->access[e->access];
     if (a->staged) {
-        tn__text_addf(p->text, "c%d%s.e[%s]", e->access, p->chunk, p->lane);
+        tn__text_addf(p->text, "c%d%s.e[%s]", e->access, p->vector, p->lane);
         return;
     }
     if (e->op == TN__OP_IOTA) {

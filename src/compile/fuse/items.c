@@ -9,7 +9,7 @@ static int add_item(tn__fuser *f)
     if (!tn__grow((void **)&f->item, &f->item_capacity, (size_t)f->item_count + 1, sizeof *f->item))
         return -1;
     tn__item *item = &f->item[f->item_count];
-    *item = (tn__item){.value = -1, .into = f->item_count, .unit = -1, .mark = {-1, -1, -1}};
+    *item = (tn__item){.value = -1, .into = f->item_count, .group = -1, .mark = {-1, -1, -1}};
     return f->item_count++;
 }
 

@@ -76,7 +76,7 @@ static bool holds_back(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
     if (!next->product.there || next->product.row_loop < 0 || !(sum->reduced >> next->product.row_loop & 1))
         return false;
     int first = f->item_of[next->access[next->product.access[0]].value];
-    return first >= 0 && f->item[first].nest && tn__product_goes_on(f->item[first].nest, next, f->device);
+    return first >= 0 && f->item[first].nest && tn__product_fits_back_to_back(f->item[first].nest, next, f->device);
 }
 
 /* A number that only the next run needs, such as where its minibatch begins: on a GPU it is computed early (see
@@ -114,7 +114,7 @@ static tn__built merge(tn__fuser *f, int into, int nest)
         own(f, b, into);
         built = tn__nest_build(&f->base, both);
         if (built == TN__BUILT && (both->expr_count > MAX_EXPRESSIONS || both->access_count > MAX_ACCESSES ||
-                                   tn__pieces_rather(&f->device->capabilities, both)))
+                                   tn__split_rather(&f->device->capabilities, both)))
             built = TN__BUILT_MISFIT;
     }
     if (built != TN__BUILT) {

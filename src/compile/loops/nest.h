@@ -34,7 +34,7 @@ typedef struct tn__access {
     bool by_k;                      /* it is not its lines that are, but what it has at each k: transposed lines */
     int lines_at;                   /* the expression of those positions, in the variable of the product's rows */
     int64_t counted;                /* > 0: of such positions, so many of which are read */
-    bool given;                     /* LOAD: of a leaf: no step of the program has written there before */
+    bool early;                     /* LOAD: of a leaf: no step of the program has written there before */
     bool constant;                  /* and none may, in any run */
     bool raw;                       /* LOAD: not an element, but all gather_extent elements, for a user's function */
     bool pointwise;                 /* reached at the loop position only */
@@ -46,7 +46,7 @@ typedef struct tn__access {
     bool own;                       /* emitter: a thread has one element, and its address in a variable */
     bool staged;                    /* emitter: chunks of it have been loaded into variables of their own */
     bool wide;                      /* emitter: a strip of it is in the dtype computed in (c/strip.c) */
-    bool held;                      /* its elements are those of the first factor of the product in front, which threads
+    bool in_registers;              /* its elements are those of the first factor of the product in front, which threads
                                        have */
 } tn__access;
 
@@ -83,7 +83,7 @@ typedef struct tn__expr {
     bool made;         /* emitter: a strip of these random numbers has been made */
     bool loose;        /* emitter: rounding to 16 bits is left to its stores */
     /* emitter, in a product's nest: */
-    bool given;        /* all that it reads is there before the program starts */
+    bool early;        /* all that it reads is there before the program starts */
     bool free;         /* neither the product nor a reduction nor an index that may be out of range comes into it */
     bool same;         /* for all elements, and no load comes into it */
 } tn__expr;
@@ -116,26 +116,26 @@ typedef struct tn__memo {
     tn__map map;
 } tn__memo;
 
-#define TN__MAX_PIECES 4
+#define TN__MAX_PARTIALS 4
 
 /* A reduction may be done in two steps: pieces of its rows, then what the pieces gave. */
-typedef enum tn__part { TN__PART_WHOLE, TN__PART_PIECES, TN__PART_RESULTS } tn__part;
+typedef enum tn__part { TN__PART_WHOLE, TN__PART_PARTIAL, TN__PART_FINAL } tn__part;
 
-/* The cores of products: product.cuh's, product_tensor.cuh's, product_whole.cuh's, product_thin.cuh's three. */
-typedef enum tn__product_core {
-    TN__CORE_PLAIN,
-    TN__CORE_TENSOR,
-    TN__CORE_WHOLE,
-    TN__CORE_THIN,
-    TN__CORE_SHORT,
-    TN__CORE_BACK /* behind a thin one, in its blocks */
-} tn__product_core;
+/* The cores of products: product.cuh's, product_tensor.cuh's, product_resident.cuh's, product_skinny.cuh's three. */
+typedef enum tn__main_loop {
+    TN__MAIN_LOOP_PLAIN,
+    TN__MAIN_LOOP_TENSOR,
+    TN__MAIN_LOOP_RESIDENT,
+    TN__MAIN_LOOP_SKINNY,
+    TN__MAIN_LOOP_SHORT,
+    TN__MAIN_LOOP_BACK_TO_BACK /* behind a thin one, in its blocks */
+} tn__main_loop;
 
 /* How a block of threads computes a part of a product: the constants of a core. */
 typedef struct tn__product_tile {
     int rows, columns, rows_each, columns_each, lanes_down, slices, step, stages;
     int threads;
-    tn__product_core core;
+    tn__main_loop main_loop;
 } tn__product_tile;
 
 /* The matrix product of a nest: its elements are sums over k of products of two factors (product.h). */
@@ -147,7 +147,7 @@ typedef struct tn__nest_product {
     int row_loop, column_loop;      /* -1: of extent 1 */
     tn__product_tile tile;          /* of tn__product_settle */
     int param;                      /* where the tiles down and across are in the nest's n[] */
-    bool goes_on;                   /* its blocks go on with the nest behind it: */
+    bool back_to_back;              /* its blocks go on with the nest behind it: */
     int next_value;                 /* the value that is its first factor */
     const char *next;               /* its function */
     int next_param;                 /* where its stretch of n[] is told, counted from the nest's */
@@ -164,8 +164,8 @@ typedef struct tn__nest {
                                    shape alone */
     tn__part part;              /* that is being emitted */
     int64_t segments;           /* pieces of a row */
-    bool beside;                /* lies beside a product that leaves few multiprocessors idle: few blocks */
-    int piece[TN__MAX_PIECES][2]; /* accesses to the pieces' results of each reduction, and to their positions */
+    bool horizontal;                /* lies beside a product that leaves few multiprocessors idle: few blocks */
+    int partial[TN__MAX_PARTIALS][2]; /* accesses to the pieces' results of each reduction, and to their positions */
     int target_count;
     size_t target_capacity;
     int *target;
@@ -265,8 +265,8 @@ enum {
     TN__NEEDS_DRAWS = 16,
     TN__NEEDS_PRODUCTS = 32,
     TN__NEEDS_TENSOR = 64,
-    TN__NEEDS_WHOLE = 128,
-    TN__NEEDS_THIN = 256,
+    TN__NEEDS_RESIDENT = 128,
+    TN__NEEDS_SKINNY = 256,
     TN__NEEDS_USER = 512,
     TN__NEEDS_REAL = TN__NEEDS_MATH | TN__NEEDS_RANDOM | TN__NEEDS_COMPLEX
 };
@@ -301,7 +301,7 @@ typedef struct tn__emitter {
     size_t user_capacity;
     uint32_t needs;            /* of what is being printed */
     tn__numbers uses;
-    bool whole_products;       /* there are some */
+    bool resident_products;    /* there are some */
     bool failed;
 } tn__emitter;
 
@@ -315,7 +315,7 @@ typedef struct tn__kernel_part {
  * the step: operands, parameters, scalars, items, costs, label. False without memory. */
 bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, tn__draft_step *step);
 /* Two steps for a nest that the target splits. */
-bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest);
+bool tn__emit_split(tn__draft *draft, tn__emitter *emitter, tn__nest *nest);
 /* The whole text: the prelude that is needed, the functions, the kernels, and which of its stretches each kernel is
  * made of. False without memory. Empties the emitter. */
 bool tn__emit_finish(tn__emitter *emitter, tn__draft *draft);

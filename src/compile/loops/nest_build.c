@@ -47,8 +47,8 @@ static int add_access(builder *b, tn__access_kind kind, int value, tn_dtype dtyp
         return no_memory(b);
     tn__access *a = &n->access[n->access_count];
     *a = (tn__access){.kind = kind, .value = value, .dtype = dtype, .offset = w->offset, .pointwise = true};
-    a->given = kind == TN__ACCESS_LOAD && tn__value_is_leaf(&b->fusion->graph->value[value]);
-    a->constant = a->given && !b->fusion->graph->leaf[b->fusion->graph->value[value].leaf].donatable;
+    a->early = kind == TN__ACCESS_LOAD && tn__value_is_leaf(&b->fusion->graph->value[value]);
+    a->constant = a->early && !b->fusion->graph->leaf[b->fusion->graph->value[value].leaf].donatable;
     for (int d = 0; d < w->ndim; d++) {
         a->offset += map->offset[d] * w->stride[d];
         if (map->loop[d] >= 0)

@@ -385,7 +385,7 @@ static bool put_together(tn__draft *draft)
     return done;
 }
 
-bool tn__join_moves(tn__draft *draft, bool together)
+bool tn__join_copies(tn__draft *draft, bool together)
 {
     if (together && !fill_directly(draft))
         return false;

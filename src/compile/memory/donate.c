@@ -87,7 +87,7 @@ static bool rearrange(donor *p)
     for (int i = p->head; i >= 0; i = p->step[i].next)
         steps[count++] = draft->step[i];
     if (p->head > 0) /* only what was emitted as the first step reads late all that a run may overwrite */
-        steps[0].step.late = false;
+        steps[0].step.late_trigger = false;
     for (int i = 0; i < draft->step_count; i++)
         if (p->step[i].gone)
             tn__draft_step_free(&draft->step[i]);

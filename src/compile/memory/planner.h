@@ -9,7 +9,7 @@
 /* Fills leave out what is written over before it is read. `together`: copies and fills that do not meet become one
  * step, of several windows: its inputs are copied into the first of its outputs, its scalars fill the others. False
  * without memory. */
-bool tn__join_moves(tn__draft *draft, bool together);
+bool tn__join_copies(tn__draft *draft, bool together);
 /* Orders steps, decides which results take over donated storages, lays temporaries out in the arena, and makes the
  * plan. False without memory. */
 bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The units of a program in their order, between schedule.c, which makes them of items and emits them, and launches.c,
+ * The groups of a program in their order, between schedule.c, which makes them of items and emits them, and launches.c,
  * which lets them share launches.
  */
 #ifndef TN_COMPILE_SCHEDULE_GROUPS_H
@@ -12,37 +12,37 @@
 #define TN__MOST_WORDS 480 /* of a kernel's parameters, on a GPU: 4 KiB, with what the backend adds */
 
 /* Items that come together: nests that one worker runs through, or a single nest, or an operation. */
-typedef struct tn__unit {
+typedef struct tn__fusion_group {
     tn__nest *nest[TN__MOST_NESTS];
     int count;
     int words;  /* of parameters, about */
     int value;  /* of an operation, -1: nests */
     bool small; /* nests for one worker */
-    int launch; /* the unit in whose launch it lies: itself, or another one */
-} tn__unit;
+    int launch; /* the group in whose launch it lies: itself, or another one */
+} tn__fusion_group;
 
-typedef struct tn__units {
+typedef struct tn__fusion_groups {
     tn__fuser *fuser;
     tn__emitter *emitter;
-    tn__unit *unit;
+    tn__fusion_group *group;
     int count;
     size_t capacity;
     int *member, *first; /* of tn__list_launches */
-} tn__units;
+} tn__fusion_groups;
 
-/* Has the unit no room for another nest in its kernel? */
-bool tn__unit_is_full(const tn__fuser *fuser, const tn__unit *unit, const tn__nest *nest);
-/* Whether a nest of the unit and this one must not share a kernel: tn__apart. */
-bool tn__unit_apart(const tn__fuser *fuser, const tn__unit *unit, const tn__nest *nest);
-/* Multiplications of a unit's product, if it is one. */
-int64_t tn__unit_work(const tn__unit *unit);
+/* Has the group no room for another nest in its kernel? */
+bool tn__fusion_group_is_full(const tn__fuser *fuser, const tn__fusion_group *group, const tn__nest *nest);
+/* Whether a nest of the group and this one must not share a kernel: tn__apart. */
+bool tn__fusion_group_apart(const tn__fuser *fuser, const tn__fusion_group *group, const tn__nest *nest);
+/* Multiplications of a group's product, if it is one. */
+int64_t tn__fusion_group_work(const tn__fusion_group *group);
 
-/* Lists the units of each launch in their order: member[first[launch]] to member[first[launch + 1]]. False without
+/* Lists the groups of each launch in their order: member[first[launch]] to member[first[launch + 1]]. False without
  * memory. */
-bool tn__list_launches(tn__units *units);
+bool tn__list_launches(tn__fusion_groups *groups);
 
-/* launches.c: gives each unit its launch, and products their tiles in it; a unit may become a part of another. On a GPU
- * only. False without memory. */
-bool tn__share_launches(tn__units *units);
+/* launches.c: gives each group its launch, and products their tiles in it; a group may become a part of another. On a
+ * GPU only. False without memory. */
+bool tn__fuse_horizontally(tn__fusion_groups *groups);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What units read and may overwrite, and which launches have room for others: noted once, so that sharing launches out
- * looks at each unit, and not at each pair of them.
+ * What groups read and may overwrite, and which launches have room for others: noted once, so that sharing launches out
+ * looks at each group, and not at each pair of them.
  */
 #include "compile/emit/emit.h"
 #include "compile/emit/gpu/gemm/product.h"
 #include "compile/schedule/horizontal.h"
 
 #define BLOCKS_BESIDE  4         /* a multiprocessor, of products that share a launch */
-#define POINTS_BESIDE  (1 << 18) /* of what else does */
+#define POINTS_FUSED  (1 << 18) /* of what else does */
 #define THREADS_BESIDE 256       /* of a block, so that each has the registers that products need */
 
-/* ---- what units read and take over ---- */
+/* ---- what groups read and take over ---- */
 
 static bool is_taken(const tn__fuser *f, const tn__access *a)
 {
@@ -28,7 +28,7 @@ static bool add_once(tn__numbers *list, int number)
 }
 
 /* The memory plan may let a result of a nest take over the memory of a leaf that it reads. */
-static bool note_nest(tn__sharer *h, tn__unit_facts *of, const tn__nest *nest)
+static bool note_nest(tn__horizontal *h, tn__fusion_group_facts *of, const tn__nest *nest)
 {
     bool gives = false, done = true;
     for (int t = 0; t < nest->target_count; t++)
@@ -42,15 +42,15 @@ static bool note_nest(tn__sharer *h, tn__unit_facts *of, const tn__nest *nest)
     return done;
 }
 
-bool tn__note_units(tn__sharer *h)
+bool tn__note_fusion_groups(tn__horizontal *h)
 {
     const tn__graph *graph = h->f->graph;
     bool done = true;
     for (int r = 0; r < graph->result_count; r++)
         h->results[tn__view_base(graph, graph->result[r])] = true;
     for (int i = 0; i < h->s->count && done; i++)
-        for (int k = 0; k < h->s->unit[i].count && done; k++)
-            done = note_nest(h, &h->of[i], h->s->unit[i].nest[k]);
+        for (int k = 0; k < h->s->group[i].count && done; k++)
+            done = note_nest(h, &h->of[i], h->s->group[i].nest[k]);
     return done;
 }
 
@@ -63,37 +63,40 @@ bool tn__numbers_meet(const tn__numbers *a, const tn__numbers *b)
     return false;
 }
 
-bool tn__unit_is_operation(const tn__sharer *h, int i) { return h->s->unit[i].value >= 0; }
+bool tn__fusion_group_is_operation(const tn__horizontal *h, int i) { return h->s->group[i].value >= 0; }
 
-bool tn__units_apart(const tn__sharer *h, int i, int k)
+bool tn__fusion_groups_apart(const tn__horizontal *h, int i, int k)
 {
-    const tn__unit_facts *a = &h->of[i], *b = &h->of[k];
+    const tn__fusion_group_facts *a = &h->of[i], *b = &h->of[k];
     return h->f->updates && ((a->fails && b->overwrites) || (a->overwrites && b->fails));
 }
 
-tn__item *tn__unit_item(const tn__sharer *h, int unit, int k)
+tn__item *tn__fusion_group_item(const tn__horizontal *h, int group, int k)
 {
-    const tn__unit *u = &h->s->unit[unit];
+    const tn__fusion_group *u = &h->s->group[group];
     return &h->f->item[u->count ? u->nest[k]->number : h->f->item_of[u->value]];
 }
 
-int tn__unit_items(const tn__sharer *h, int unit) { return h->s->unit[unit].count ? h->s->unit[unit].count : 1; }
+int tn__fusion_group_items(const tn__horizontal *h, int group)
+{
+    return h->s->group[group].count ? h->s->group[group].count : 1;
+}
 
-int tn__last_needed(const tn__sharer *h, int unit, bool by_launch)
+int tn__last_needed(const tn__horizontal *h, int group, bool by_launch)
 {
     int last = -1;
-    for (int k = 0; k < tn__unit_items(h, unit); k++) {
-        const tn__numbers *needs = &tn__unit_item(h, unit, k)->needs;
+    for (int k = 0; k < tn__fusion_group_items(h, group); k++) {
+        const tn__numbers *needs = &tn__fusion_group_item(h, group, k)->needs;
         for (int n = 0; n < needs->count; n++) {
-            int other = h->f->item[tn__item_now(h->f, needs->at[n])].unit;
-            int at = other < 0 || other == unit ? -1 : by_launch ? h->s->unit[other].launch : other;
+            int other = h->f->item[tn__item_now(h->f, needs->at[n])].group;
+            int at = other < 0 || other == group ? -1 : by_launch ? h->s->group[other].launch : other;
             last = at > last ? at : last;
         }
     }
     return last;
 }
 
-bool tn__unit_facts_join(tn__unit_facts *to, const tn__unit_facts *from)
+bool tn__fusion_group_facts_join(tn__fusion_group_facts *to, const tn__fusion_group_facts *from)
 {
     bool done = true;
     for (int i = 0; i < from->reads.count; i++)
@@ -105,7 +108,7 @@ bool tn__unit_facts_join(tn__unit_facts *to, const tn__unit_facts *from)
     return done;
 }
 
-void tn__unit_facts_free(tn__unit_facts *of)
+void tn__fusion_group_facts_free(tn__fusion_group_facts *of)
 {
     tn__free(of->reads.at);
     tn__free(of->takes.at);
@@ -113,7 +116,7 @@ void tn__unit_facts_free(tn__unit_facts *of)
 
 /* ---- launches ---- */
 
-static bool shares_launches(const tn__units *s, const tn__unit *u)
+static bool shares_launches(const tn__fusion_groups *s, const tn__fusion_group *u)
 {
     const tn__emit_target *target = s->emitter->target;
     tn__part_launch launch = {0};
@@ -126,36 +129,36 @@ static bool shares_launches(const tn__units *s, const tn__unit *u)
         return true;
     if (u->nest[0]->product.there)
         return launch.blocks <= (int64_t)BLOCKS_BESIDE * s->fuser->device->capabilities.multiprocessors;
-    return tn__nest_points(u->nest[0]) <= POINTS_BESIDE && !target->splits(s->emitter, u->nest[0]);
+    return tn__nest_points(u->nest[0]) <= POINTS_FUSED && !target->splits(s->emitter, u->nest[0]);
 }
 
-/* Notes whether a launch has room for any unit. */
-static void note_room(tn__sharer *h, int at)
+/* Notes whether a launch has room for any group. */
+static void note_room(tn__horizontal *h, int at)
 {
     const tn__launch_facts *l = &h->launch[at];
-    bool open = h->s->unit[at].launch == at && l->nests < TN__MOST_NESTS && l->words + h->least <= TN__MOST_WORDS;
+    bool open = h->s->group[at].launch == at && l->nests < TN__MOST_NESTS && l->words + h->least <= TN__MOST_WORDS;
     for (int k = l->first; k >= 0 && open; k = h->of[k].next)
         open = h->of[k].shares;
     uint64_t bit = (uint64_t)1 << at % 64;
     h->open[at / 64] = open ? h->open[at / 64] | bit : h->open[at / 64] & ~bit;
 }
 
-void tn__begin_launches(tn__sharer *h)
+void tn__begin_launches(tn__horizontal *h)
 {
-    const tn__units *s = h->s;
+    const tn__fusion_groups *s = h->s;
     h->least = TN__MOST_WORDS;
     for (int i = 0; i < s->count; i++) {
-        const tn__unit *u = &s->unit[i];
+        const tn__fusion_group *u = &s->group[i];
         h->of[i].shares = shares_launches(s, u);
         h->of[i].next = -1;
-        h->launch[i] = (tn__launch_facts){.first = i, .units = 1, .nests = u->count, .words = u->words};
+        h->launch[i] = (tn__launch_facts){.first = i, .groups = 1, .nests = u->count, .words = u->words};
         h->least = u->count && u->words < h->least ? u->words : h->least;
     }
     for (int i = 0; i < s->count; i++)
         note_room(h, i);
 }
 
-int tn__open_before(const tn__sharer *h, int at)
+int tn__open_before(const tn__horizontal *h, int at)
 {
     if (at < 0)
         return -1;
@@ -168,7 +171,7 @@ int tn__open_before(const tn__sharer *h, int at)
     return -1;
 }
 
-int tn__open_behind(const tn__sharer *h, int at)
+int tn__open_behind(const tn__horizontal *h, int at)
 {
     for (int w = at / 64; w <= h->s->count / 64; w++) {
         uint64_t bits = h->open[w] >> (w == at / 64 ? at % 64 : 0) << (w == at / 64 ? at % 64 : 0);
@@ -178,33 +181,33 @@ int tn__open_behind(const tn__sharer *h, int at)
     return -1;
 }
 
-bool tn__fits_beside(const tn__sharer *h, int i, int at)
+bool tn__fits_in_launch(const tn__horizontal *h, int i, int at)
 {
     const tn__launch_facts *l = &h->launch[at];
-    const tn__unit *u = &h->s->unit[i];
+    const tn__fusion_group *u = &h->s->group[i];
     if (l->nests + u->count > TN__MOST_NESTS || l->words + u->words > TN__MOST_WORDS)
         return false;
     for (int k = l->first; k >= 0; k = h->of[k].next)
         if (tn__numbers_meet(&h->of[k].reads, &h->of[i].takes) || tn__numbers_meet(&h->of[i].reads, &h->of[k].takes) ||
-            tn__units_apart(h, i, k))
+            tn__fusion_groups_apart(h, i, k))
             return false;
     return true;
 }
 
-void tn__put_in_launch(tn__sharer *h, int i, int at)
+void tn__put_in_launch(tn__horizontal *h, int i, int at)
 {
-    tn__unit *u = &h->s->unit[i];
+    tn__fusion_group *u = &h->s->group[i];
     tn__launch_facts *from = &h->launch[u->launch], *to = &h->launch[at];
     int *link = &from->first;
     while (*link != i)
         link = &h->of[*link].next;
     *link = h->of[i].next;
-    from->units--;
+    from->groups--;
     from->nests -= u->count;
     from->words -= u->words;
     h->of[i].next = to->first;
     to->first = i;
-    to->units++;
+    to->groups++;
     to->nests += u->count;
     to->words += u->words;
     int old = u->launch;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which units share a launch. On a GPU products and groups of small nests lie beside one another in one, as different
+ * Which groups share a launch. On a GPU products and groups of small nests lie beside one another in one, as different
  * blocks of it, where none needs another, and a product's blocks may go on with another product: a training step's last
  * updates and its loss are then one kernel, and a step is a chain of few of them.
  */
@@ -8,15 +8,15 @@
 #include "compile/schedule/horizontal.h"
 
 /*
- * A unit has to come before another one that needs it, or overwrites what it reads, or is to be kept apart from it; and
- * before an operation, which may overwrite, too. Going through the units in their order, or the other way round, these
- * tell where the nearest of those is that one has to keep its order with.
+ * A group has to come before another one that needs it, or overwrites what it reads, or is to be kept apart from it;
+ * and before an operation, which may overwrite, too. Going through the groups in their order, or the other way round,
+ * these tell where the nearest of those is that one has to keep its order with.
  */
 typedef struct nearest {
     int operation, fails, overwrites;
 } nearest;
 
-static void forget(tn__sharer *h, int none)
+static void forget(tn__horizontal *h, int none)
 {
     for (int v = 0; v < h->f->graph->count; v++)
         h->nearest[v] = none;
@@ -24,14 +24,14 @@ static void forget(tn__sharer *h, int none)
 
 /* ---- behind one another ---- */
 
-static bool is_product(const tn__unit *u) { return u->count == 1 && u->nest[0]->product.there; }
+static bool is_product(const tn__fusion_group *u) { return u->count == 1 && u->nest[0]->product.there; }
 
 static int later(int a, int b) { return a > b ? a : b; }
 
-/* The last one that a unit has to come behind, but for what it needs. */
-static int behind(const tn__sharer *h, int i, const nearest *last)
+/* The last one that a group has to come behind, but for what it needs. */
+static int behind(const tn__horizontal *h, int i, const nearest *last)
 {
-    const tn__unit_facts *of = &h->of[i];
+    const tn__fusion_group_facts *of = &h->of[i];
     int at = later(last->operation, of->overwrites ? last->fails : -1);
     at = later(at, of->fails ? last->overwrites : -1);
     for (int k = 0; k < of->takes.count; k++)
@@ -39,11 +39,11 @@ static int behind(const tn__sharer *h, int i, const nearest *last)
     return at;
 }
 
-/* Notes a unit, which lies in `at`, as one that others may have to come behind. */
-static void pass(tn__sharer *h, int i, int at, nearest *last)
+/* Notes a group, which lies in `at`, as one that others may have to come behind. */
+static void pass(tn__horizontal *h, int i, int at, nearest *last)
 {
-    const tn__unit_facts *of = &h->of[i];
-    if (tn__unit_is_operation(h, i))
+    const tn__fusion_group_facts *of = &h->of[i];
+    if (tn__fusion_group_is_operation(h, i))
         last->operation = later(last->operation, at);
     if (of->fails)
         last->fails = later(last->fails, at);
@@ -53,62 +53,62 @@ static void pass(tn__sharer *h, int i, int at, nearest *last)
         h->nearest[of->reads.at[k]] = later(h->nearest[of->reads.at[k]], at);
 }
 
-/* The product that a unit's own can go on from, in its blocks: the last unit that it has to come behind. -1: none. */
-static int goes_on_from(const tn__sharer *h, int i, const nearest *last)
+/* The product that a group's own can go on from, in its blocks: the last group that it has to come behind. -1: none. */
+static int goes_on_from(const tn__horizontal *h, int i, const nearest *last)
 {
-    const tn__unit *u = &h->s->unit[i];
+    const tn__fusion_group *u = &h->s->group[i];
     if (!is_product(u))
         return -1;
     int at = later(behind(h, i, last), tn__last_needed(h, i, false));
-    const tn__unit *first = at < 0 ? NULL : &h->s->unit[at];
+    const tn__fusion_group *first = at < 0 ? NULL : &h->s->group[at];
     if (!first || !is_product(first) || tn__numbers_meet(&h->of[at].reads, &h->of[i].takes) ||
-        tn__units_apart(h, at, i) || tn__unit_is_full(h->f, first, u->nest[0]) ||
-        !tn__product_goes_on(first->nest[0], u->nest[0], h->f->device))
+        tn__fusion_groups_apart(h, at, i) || tn__fusion_group_is_full(h->f, first, u->nest[0]) ||
+        !tn__product_fits_back_to_back(first->nest[0], u->nest[0], h->f->device))
         return -1;
     return at;
 }
 
-/* Leaves out units that have become part of others. */
-static void close_ranks(tn__sharer *h, const int *part_of)
+/* Leaves out groups that have become part of others. */
+static void close_ranks(tn__horizontal *h, const int *part_of)
 {
-    tn__units *s = h->s;
+    tn__fusion_groups *s = h->s;
     int kept = 0;
     for (int i = 0; i < s->count; i++) {
         if (part_of[i] >= 0) {
-            tn__unit_facts_free(&h->of[i]);
+            tn__fusion_group_facts_free(&h->of[i]);
             continue;
         }
         h->of[kept] = h->of[i];
-        s->unit[kept] = s->unit[i];
-        s->unit[kept].launch = kept;
-        for (int k = 0; k < tn__unit_items(h, kept); k++)
-            tn__unit_item(h, kept, k)->unit = kept;
+        s->group[kept] = s->group[i];
+        s->group[kept].launch = kept;
+        for (int k = 0; k < tn__fusion_group_items(h, kept); k++)
+            tn__fusion_group_item(h, kept, k)->group = kept;
         kept++;
     }
     for (int i = kept; i < s->count; i++)
-        h->of[i] = (tn__unit_facts){0};
+        h->of[i] = (tn__fusion_group_facts){0};
     s->count = kept;
 }
 
-/* Products that are computed in the blocks of others, one behind the other: the unit is taken to the last one that it
+/* Products that are computed in the blocks of others, one behind the other: the group is taken to the last one that it
  * has to come behind, if it can go on from that. */
-static bool go_on(tn__sharer *h)
+static bool go_on(tn__horizontal *h)
 {
-    tn__units *s = h->s;
+    tn__fusion_groups *s = h->s;
     nearest last = {-1, -1, -1};
     int *part_of = tn__alloc(sizeof *part_of * ((size_t)s->count + 1));
     bool done = part_of != NULL;
     forget(h, -1);
     for (int i = 0; i < s->count && done; i++) {
-        tn__unit *u = &s->unit[i];
+        tn__fusion_group *u = &s->group[i];
         int at = part_of[i] = goes_on_from(h, i, &last);
         if (at >= 0) {
-            tn__unit *first = &s->unit[at];
-            tn__product_put_behind(first->nest[0], u->nest[0]);
+            tn__fusion_group *first = &s->group[at];
+            tn__product_join_back_to_back(first->nest[0], u->nest[0]);
             first->nest[first->count++] = u->nest[0];
             first->words += u->words;
-            h->f->item[u->nest[0]->number].unit = at;
-            done = tn__unit_facts_join(&h->of[at], &h->of[i]);
+            h->f->item[u->nest[0]->number].group = at;
+            done = tn__fusion_group_facts_join(&h->of[at], &h->of[i]);
         }
         pass(h, i, at < 0 ? i : at, &last);
     }
@@ -122,10 +122,10 @@ static bool go_on(tn__sharer *h)
 
 static int sooner(int a, int b) { return a < b ? a : b; }
 
-/* The first unit behind that has to come behind this one. What needs it through others comes behind these. */
-static int in_front(const tn__sharer *h, int i, const int *first_user, const nearest *next)
+/* The first group behind that has to come behind this one. What needs it through others comes behind these. */
+static int in_front(const tn__horizontal *h, int i, const int *first_user, const nearest *next)
 {
-    const tn__unit_facts *of = &h->of[i];
+    const tn__fusion_group_facts *of = &h->of[i];
     int at = sooner(next->operation, first_user[i]);
     at = of->overwrites ? sooner(at, next->fails) : at;
     at = of->fails ? sooner(at, next->overwrites) : at;
@@ -134,29 +134,29 @@ static int in_front(const tn__sharer *h, int i, const int *first_user, const nea
     return at;
 }
 
-/* Notes a unit as one that others may have to come in front of. */
-static void pass_back(tn__sharer *h, int i, int *first_user, nearest *next)
+/* Notes a group as one that others may have to come in front of. */
+static void pass_back(tn__horizontal *h, int i, int *first_user, nearest *next)
 {
-    const tn__unit_facts *of = &h->of[i];
-    next->operation = tn__unit_is_operation(h, i) ? i : next->operation;
+    const tn__fusion_group_facts *of = &h->of[i];
+    next->operation = tn__fusion_group_is_operation(h, i) ? i : next->operation;
     next->fails = of->fails ? i : next->fails;
     next->overwrites = of->overwrites ? i : next->overwrites;
     for (int k = 0; k < of->takes.count; k++)
         h->nearest[of->takes.at[k]] = i;
-    for (int k = 0; k < tn__unit_items(h, i); k++) {
-        const tn__numbers *needs = &tn__unit_item(h, i, k)->needs;
+    for (int k = 0; k < tn__fusion_group_items(h, i); k++) {
+        const tn__numbers *needs = &tn__fusion_group_item(h, i, k)->needs;
         for (int n = 0; n < needs->count; n++) {
-            int other = h->f->item[tn__item_now(h->f, needs->at[n])].unit;
+            int other = h->f->item[tn__item_now(h->f, needs->at[n])].group;
             if (other >= 0)
                 first_user[other] = i;
         }
     }
 }
 
-/* Each unit goes as late as it can: into the last launch that it fits in, if nothing before that needs it. */
-static bool go_late(tn__sharer *h)
+/* Each group goes as late as it can: into the last launch that it fits in, if nothing before that needs it. */
+static bool go_late(tn__horizontal *h)
 {
-    const tn__units *s = h->s;
+    const tn__fusion_groups *s = h->s;
     int count = s->count;
     nearest next = {count, count, count};
     int *first_user = tn__alloc(sizeof *first_user * ((size_t)count + 1));
@@ -168,7 +168,7 @@ static bool go_late(tn__sharer *h)
     for (int i = count - 1; i >= 0; i--) {
         if (h->of[i].shares) {
             int k = tn__open_before(h, in_front(h, i, first_user, &next) - 1);
-            while (k > i && !tn__fits_beside(h, i, k))
+            while (k > i && !tn__fits_in_launch(h, i, k))
                 k = tn__open_before(h, k - 1);
             if (k > i)
                 tn__put_in_launch(h, i, k);
@@ -180,34 +180,34 @@ static bool go_late(tn__sharer *h)
 }
 
 /* One that is still alone goes into the launch before it that it fits in, if it needs nothing in between. */
-static void go_early(tn__sharer *h)
+static void go_early(tn__horizontal *h)
 {
-    tn__units *s = h->s;
+    tn__fusion_groups *s = h->s;
     nearest last = {-1, -1, -1}; /* launches, here */
     forget(h, -1);
     for (int i = 0; i < s->count; i++) {
-        if (i && s->unit[i].launch == i && h->of[i].shares && h->launch[i].units == 1) {
+        if (i && s->group[i].launch == i && h->of[i].shares && h->launch[i].groups == 1) {
             nearest of = last;
             of.operation = -1;
             int stop = later(behind(h, i, &of), tn__last_needed(h, i, true)), k = tn__open_before(h, i - 1);
-            while (k > stop && !tn__fits_beside(h, i, k))
+            while (k > stop && !tn__fits_in_launch(h, i, k))
                 k = tn__open_before(h, k - 1);
             if (k > stop)
                 tn__put_in_launch(h, i, k);
         }
-        pass(h, i, s->unit[i].launch, &last);
+        pass(h, i, s->group[i].launch, &last);
     }
 }
 
-/* The last launch before `start` of a unit that has to come before this one, which needs none. */
-static int held_back(const tn__sharer *h, int i, int start)
+/* The last launch before `start` of a group that has to come before this one, which needs none. */
+static int held_back(const tn__horizontal *h, int i, int start)
 {
-    const tn__unit_facts *of = &h->of[i];
+    const tn__fusion_group_facts *of = &h->of[i];
     int at = -1;
     for (int k = 0; k < h->s->count && (of->takes.count || of->fails || of->overwrites); k++) {
-        int l = h->s->unit[k].launch;
+        int l = h->s->group[k].launch;
         if (k != i && l > at && l <= start &&
-            (tn__numbers_meet(&h->of[k].reads, &of->takes) || tn__units_apart(h, i, k)))
+            (tn__numbers_meet(&h->of[k].reads, &of->takes) || tn__fusion_groups_apart(h, i, k)))
             at = l;
     }
     return at;
@@ -216,18 +216,18 @@ static int held_back(const tn__sharer *h, int i, int start)
 /* A number that needs nothing of this run, such as where the next one's minibatch begins, goes into the first launch
  * that it fits in: so the next run's first kernel can be started, and read it, while this one's last is not done (see
  * series.c). One that overwrites what it reads moves once. */
-static void bring_forward(tn__sharer *h)
+static void bring_forward(tn__horizontal *h)
 {
     for (int i = 1; i < h->s->count; i++) {
-        const tn__unit *u = &h->s->unit[i];
-        const tn__unit_facts *of = &h->of[i];
-        bool once = of->takes.count || tn__units_apart(h, i, i);
+        const tn__fusion_group *u = &h->s->group[i];
+        const tn__fusion_group_facts *of = &h->of[i];
+        bool once = of->takes.count || tn__fusion_groups_apart(h, i, i);
         if (!u->small || u->count != 1 || tn__nest_points(u->nest[0]) != 1 || tn__last_needed(h, i, false) >= 0 ||
-            h->launch[i].units > (u->launch == i) || (once && u->launch != i))
+            h->launch[i].groups > (u->launch == i) || (once && u->launch != i))
             continue;
         int start = u->launch - (u->launch == i), stop = held_back(h, i, start);
         int k = once ? tn__open_before(h, start) : tn__open_behind(h, stop + 1);
-        while (k > stop && k <= start && (k == u->launch || !tn__fits_beside(h, i, k)))
+        while (k > stop && k <= start && (k == u->launch || !tn__fits_in_launch(h, i, k)))
             k = once ? tn__open_before(h, k - 1) : tn__open_behind(h, k + 1);
         if (k > stop && k <= start)
             tn__put_in_launch(h, i, k);
@@ -236,53 +236,54 @@ static void bring_forward(tn__sharer *h)
 
 /* ---- multiprocessors ---- */
 
-/* What lies beside a product makes do with the multiprocessors that this leaves idle, each unit by itself. */
-static void share_idle(tn__units *s, int largest, int64_t idle)
+/* What lies beside a product makes do with the multiprocessors that this leaves idle, each group by itself. */
+static void share_idle(tn__fusion_groups *s, int largest, int64_t idle)
 {
-    const tn__nest *main = s->unit[largest].nest[0];
-    int launch = s->unit[largest].launch;
+    const tn__nest *main = s->group[largest].nest[0];
+    int launch = s->group[largest].launch;
     for (int m = s->first[launch]; m < s->first[launch + 1]; m++) {
-        const tn__unit *u = &s->unit[s->member[m]];
+        const tn__fusion_group *u = &s->group[s->member[m]];
         if (s->member[m] == largest || u->count != 1)
             continue;
         if (is_product(u))
-            tn__product_settle_beside(u->nest[0], main, idle, s->fuser->device);
+            tn__product_settle_horizontal(u->nest[0], main, idle, s->fuser->device);
         else
-            u->nest[0]->beside = true;
+            u->nest[0]->horizontal = true;
     }
 }
 
 /* A product that has a block for most multiprocessors leaves the others to what lies beside it: the last of many small
  * blocks would begin when that product's end. */
-static void make_room(tn__units *s)
+static void make_room(tn__fusion_groups *s)
 {
     int64_t all = s->fuser->device->capabilities.multiprocessors;
     for (int l = 0; l < s->count; l++) {
         int largest = l;
-        if (s->unit[l].launch != l || s->first[l + 1] - s->first[l] < 2)
+        if (s->group[l].launch != l || s->first[l + 1] - s->first[l] < 2)
             continue;
         for (int m = s->first[l]; m < s->first[l + 1]; m++)
-            if (s->unit[s->member[m]].count && tn__unit_work(&s->unit[s->member[m]]) > tn__unit_work(&s->unit[largest]))
+            if (s->group[s->member[m]].count &&
+                tn__fusion_group_work(&s->group[s->member[m]]) > tn__fusion_group_work(&s->group[largest]))
                 largest = s->member[m];
-        if (!tn__unit_work(&s->unit[largest]))
+        if (!tn__fusion_group_work(&s->group[largest]))
             continue;
-        int64_t idle = all - tn__product_blocks(s->unit[largest].nest[0]);
+        int64_t idle = all - tn__product_blocks(s->group[largest].nest[0]);
         if (idle > 0 && idle <= all / 2)
             share_idle(s, largest, idle);
     }
 }
 
-bool tn__share_launches(tn__units *s)
+bool tn__fuse_horizontally(tn__fusion_groups *s)
 {
-    size_t units = (size_t)s->count + 1, values = (size_t)s->fuser->graph->count + 1;
-    tn__sharer h = {.s = s,
+    size_t groups = (size_t)s->count + 1, values = (size_t)s->fuser->graph->count + 1;
+    tn__horizontal h = {.s = s,
                     .f = s->fuser,
-                    .of = tn__calloc(units, sizeof *h.of),
-                    .launch = tn__alloc(units * sizeof *h.launch),
+                    .of = tn__calloc(groups, sizeof *h.of),
+                    .launch = tn__alloc(groups * sizeof *h.launch),
                     .results = tn__calloc(values, sizeof *h.results),
                     .nearest = tn__alloc(values * sizeof *h.nearest),
-                    .open = tn__calloc(units / 64 + 1, sizeof *h.open)};
-    bool done = h.of && h.launch && h.results && h.nearest && h.open && tn__note_units(&h) && go_on(&h);
+                    .open = tn__calloc(groups / 64 + 1, sizeof *h.open)};
+    bool done = h.of && h.launch && h.results && h.nearest && h.open && tn__note_fusion_groups(&h) && go_on(&h);
     if (done) {
         tn__begin_launches(&h);
         done = go_late(&h);
@@ -294,8 +295,8 @@ bool tn__share_launches(tn__units *s)
     }
     if (done)
         make_room(s);
-    for (size_t i = 0; h.of && i < units; i++)
-        tn__unit_facts_free(&h.of[i]);
+    for (size_t i = 0; h.of && i < groups; i++)
+        tn__fusion_group_facts_free(&h.of[i]);
     tn__free(h.of);
     tn__free(h.launch);
     tn__free(h.results);

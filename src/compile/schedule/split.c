@@ -11,7 +11,7 @@
 #define DEVIATIONS 4  /* float32 of a tn_deviations (cuda_helpers.cuh) */
 #define PROCESSORS 16 /* of a CPU: whatever there are, the same plan */
 
-bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest)
+bool tn__split_rather(const tn__capabilities *device, const tn__nest *nest)
 {
     int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
     if (!nest->reduced || rows == 0)
@@ -43,19 +43,19 @@ static void choose_part(tn__nest *nest, tn__part part)
         nest->expr[e].seen = false;
     for (int i = 0; i < nest->access_count; i++)
         nest->access[i].idle = true;
-    for (int r = 0; r < nest->reduction_count && part == TN__PART_PIECES; r++)
+    for (int r = 0; r < nest->reduction_count && part == TN__PART_PARTIAL; r++)
         use(nest, nest->reduction[r].arg);
     for (int s = 0; s < nest->store_count; s++)
-        if (nest->store[s].row == (part == TN__PART_RESULTS)) {
+        if (nest->store[s].row == (part == TN__PART_FINAL)) {
             use(nest, nest->store[s].expr);
             nest->access[nest->store[s].access].idle = false;
         }
     for (int r = 0; r < nest->reduction_count; r++)
         for (int k = 0; k < 2; k++)
-            if (nest->piece[r][k] >= 0) {
-                tn__access *a = &nest->access[nest->piece[r][k]];
+            if (nest->partial[r][k] >= 0) {
+                tn__access *a = &nest->access[nest->partial[r][k]];
                 a->idle = false;
-                a->kind = part == TN__PART_PIECES ? TN__ACCESS_STORE : TN__ACCESS_LOAD;
+                a->kind = part == TN__PART_PARTIAL ? TN__ACCESS_STORE : TN__ACCESS_LOAD;
             }
 }
 
@@ -71,17 +71,17 @@ static int add_piece(tn__draft *draft, tn__nest *nest, tn_dtype dtype, int each)
     return nest->access_count++;
 }
 
-bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest)
+bool tn__emit_split(tn__draft *draft, tn__emitter *emitter, tn__nest *nest)
 {
     for (int r = 0; r < nest->reduction_count; r++) {
         bool position = tn__ops[nest->reduction[r].op].props & TN_ARG;
         int each = nest->reduction[r].about_mean ? DEVIATIONS : 1;
-        nest->piece[r][0] = add_piece(draft, nest, tn__dtypes[nest->reduction[r].dtype].compute, each);
-        nest->piece[r][1] = position ? add_piece(draft, nest, TN_INT64, 1) : -1;
-        if (nest->piece[r][0] < 0 || (position && nest->piece[r][1] < 0))
+        nest->partial[r][0] = add_piece(draft, nest, tn__dtypes[nest->reduction[r].dtype].compute, each);
+        nest->partial[r][1] = position ? add_piece(draft, nest, TN_INT64, 1) : -1;
+        if (nest->partial[r][0] < 0 || (position && nest->partial[r][1] < 0))
             return false;
     }
-    for (tn__part part = TN__PART_PIECES; part <= TN__PART_RESULTS; part++) {
+    for (tn__part part = TN__PART_PARTIAL; part <= TN__PART_FINAL; part++) {
         choose_part(nest, part);
         tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
         if (!step || !tn__emit_step(emitter, &(tn__kernel_part){.nest = &nest, .count = 1}, 1, step))

@@ -42,7 +42,7 @@ struct decompose_data {
     int type;
     size_t itemsize, work, host_bytes, area[AREAS], bytes;
     void *host_memory;
-    tn__cuda_moving load, store;
+    tn__cuda_copying load, store;
     CUfunction lay, lay_real, look;
 };
 
@@ -221,7 +221,7 @@ static tn_status run_places(const tn__cuda_step *step, const tn__cuda_run *run, 
         p.area[i] = at;
         at += d->area[i];
     }
-    tn_status status = tn__cuda_moving_start(&d->load, run, p.area[MATRICES],
+    tn_status status = tn__cuda_copying_start(&d->load, run, p.area[MATRICES],
                                              (CUdeviceptr)run->buffers[operand[1].buffer]);
     if (status == TN_OK)
         status = check(d->library->cusolverDnSetStream(p.handle, run->stream), "choice of a stream");
@@ -238,7 +238,7 @@ static tn_status run_places(const tn__cuda_step *step, const tn__cuda_run *run, 
     if (step->overwrites && step->may_fail)
         guarded.failure.guard = failure.latch;
     if (status == TN_OK)
-        status = tn__cuda_moving_start(&d->store, &guarded, (CUdeviceptr)run->buffers[operand[0].buffer],
+        status = tn__cuda_copying_start(&d->store, &guarded, (CUdeviceptr)run->buffers[operand[0].buffer],
                                        p.area[PACKED]);
     return status;
 }
@@ -264,8 +264,8 @@ static tn_status start_decompose(const tn__cuda_step *step, const tn__cuda_run *
 static void free_decompose(const tn__cuda_step *step, tn__cuda_device *device)
 {
     decompose_data *d = step->data;
-    tn__cuda_moving_free(&d->load, device);
-    tn__cuda_moving_free(&d->store, device);
+    tn__cuda_copying_free(&d->load, device);
+    tn__cuda_copying_free(&d->store, device);
     tn__free(d->host_memory);
 }
 
@@ -294,8 +294,8 @@ static tn_status make_moves(decompose_data *d, tn__cuda_step *step, tn__cuda_dev
                 packed = tn__cuda_dense(&operand[0]);
     tn__cuda_step reading = *step;
     reading.overwrites = false;
-    tn_status status = tn__cuda_moving_make(&d->load, &reading, device, &a, &operand[1]);
-    return status == TN_OK ? tn__cuda_moving_make(&d->store, step, device, &operand[0], &packed) : status;
+    tn_status status = tn__cuda_copying_make(&d->load, &reading, device, &a, &operand[1]);
+    return status == TN_OK ? tn__cuda_copying_make(&d->store, step, device, &operand[0], &packed) : status;
 }
 
 static tn_status find_kernels(tn__cuda_step *step, tn__cuda_device *device, decompose_data *d)

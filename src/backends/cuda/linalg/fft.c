@@ -14,7 +14,7 @@
 typedef struct side {
     long long step, distance;     /* along a row, from row to row */
     bool direct;                  /* else through memory of its own */
-    tn__cuda_moving copy;
+    tn__cuda_copying copy;
     CUdeviceptr memory;
 } side;
 
@@ -56,7 +56,7 @@ static void free_fft(const tn__cuda_step *step, tn__cuda_device *device)
     if (data->planned)
         data->library->cufftDestroy(data->plan);
     for (int i = 0; i < 2; i++)
-        tn__cuda_moving_free(&data->side[i].copy, device);
+        tn__cuda_copying_free(&data->side[i].copy, device);
     if (data->memory)
         tn__device_release(device->owner, data->memory, data->bytes);
 }
@@ -90,14 +90,14 @@ static tn_status start_fft(const tn__cuda_step *step, const tn__cuda_run *run)
     if (!data->planned) /* there is nothing to transform */
         return status;
     if (!data->side[1].direct)
-        status = tn__cuda_moving_start(&data->side[1].copy, run, data->side[1].memory, buffer[1]);
+        status = tn__cuda_copying_start(&data->side[1].copy, run, data->side[1].memory, buffer[1]);
     void *params[] = {&data->side[1].memory, &data->rows, &data->side[1].distance, &data->last};
     if (status == TN_OK && step->step->op == TN__OP_IRFFT)
         status = tn__cuda_start(run, step->function, data->rows, params, "fft");
     if (status == TN_OK && !tn__cuda_patching(run))
         status = execute(data, run, address[0], address[1]);
     if (status == TN_OK && !data->side[0].direct)
-        status = tn__cuda_moving_start(&data->side[0].copy, run, buffer[0], data->side[0].memory);
+        status = tn__cuda_copying_start(&data->side[0].copy, run, buffer[0], data->side[0].memory);
     return status;
 }
 
@@ -125,7 +125,7 @@ static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, fft_da
         own.stride[d] = reach;
         reach *= operand->dim[d];
     }
-    return tn__cuda_moving_make(&at->copy, step, device, i ? &own : operand, i ? operand : &own);
+    return tn__cuda_copying_make(&at->copy, step, device, i ? &own : operand, i ? operand : &own);
 }
 
 static tn_status make_plan(fft_data *data, tn__cuda_device *device, const tn__operand *operand, long long n,

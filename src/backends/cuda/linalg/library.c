@@ -3,7 +3,7 @@
 #include "backends/cuda/linalg/library.h"
 #include "core/memory.h"
 
-tn_status tn__cuda_moving_make(tn__cuda_moving *copy, tn__cuda_step *parent, tn__cuda_device *device,
+tn_status tn__cuda_copying_make(tn__cuda_copying *copy, tn__cuda_step *parent, tn__cuda_device *device,
                                const tn__operand *to,
                              const tn__operand *from)
 {
@@ -19,10 +19,11 @@ tn_status tn__cuda_moving_make(tn__cuda_moving *copy, tn__cuda_step *parent, tn_
     step->operand[1].buffer = 1;
     copy->inner = (tn__cuda_step){.step = step, .program = parent->program, .number = parent->number,
                                   .overwrites = parent->overwrites};
-    return tn__cuda_prepare_move(&copy->inner, device);
+    return tn__cuda_prepare_copy(&copy->inner, device);
 }
 
-tn_status tn__cuda_moving_start(const tn__cuda_moving *copy, const tn__cuda_run *run, CUdeviceptr to, CUdeviceptr from)
+tn_status tn__cuda_copying_start(const tn__cuda_copying *copy, const tn__cuda_run *run, CUdeviceptr to,
+                                 CUdeviceptr from)
 {
     void *const buffers[] = {(void *)to, (void *)from};
     tn__cuda_run own = *run;
@@ -30,7 +31,7 @@ tn_status tn__cuda_moving_start(const tn__cuda_moving *copy, const tn__cuda_run 
     return copy->inner.start(&copy->inner, &own);
 }
 
-void tn__cuda_moving_free(tn__cuda_moving *copy, tn__cuda_device *device)
+void tn__cuda_copying_free(tn__cuda_copying *copy, tn__cuda_device *device)
 {
     if (copy->inner.module)
         tn__cuda_module_release(device, copy->inner.module);

@@ -28,7 +28,7 @@ typedef struct solver_data {
     CUdeviceptr device_memory;
     void *host_memory, *memory;
     size_t bytes;
-    tn__cuda_moving load[2], store;
+    tn__cuda_copying load[2], store;
     CUfunction small, look;       /* NULL: the library; and step->function, what comes after */
 } solver_data;
 
@@ -44,9 +44,9 @@ char *tn__cuda_text_solver(tn_dtype dtype)
 static void free_solver(const tn__cuda_step *step, tn__cuda_device *device)
 {
     solver_data *data = step->data;
-    tn__cuda_moving_free(&data->load[0], device);
-    tn__cuda_moving_free(&data->load[1], device);
-    tn__cuda_moving_free(&data->store, device);
+    tn__cuda_copying_free(&data->load[0], device);
+    tn__cuda_copying_free(&data->load[1], device);
+    tn__cuda_copying_free(&data->store, device);
     if (data->memory)
         tn__device_release(device->owner, data->memory, data->bytes);
     tn__free(data->host_memory);
@@ -129,9 +129,9 @@ static tn_status start_solver(const tn__cuda_step *step, const tn__cuda_run *run
     CUdeviceptr buffer[3];
     for (int k = 0; k < step->step->operand_count; k++)
         buffer[k] = (CUdeviceptr)run->buffers[operand[k].buffer];
-    tn_status status = tn__cuda_moving_start(&data->load[0], run, data->m.a, buffer[1]);
+    tn_status status = tn__cuda_copying_start(&data->load[0], run, data->m.a, buffer[1]);
     if (status == TN_OK && solves)
-        status = tn__cuda_moving_start(&data->load[1], run, data->m.b, buffer[2]);
+        status = tn__cuda_copying_start(&data->load[1], run, data->m.b, buffer[2]);
     if (status == TN_OK)
         status = factorize(step, run);
     tn__cuda_failure failure = tn__cuda_failure_of(step, run);
@@ -141,7 +141,7 @@ static tn_status start_solver(const tn__cuda_step *step, const tn__cuda_run *run
     if (step->overwrites && step->may_fail)
         guarded.failure.guard = failure.latch;
     CUdeviceptr result = step->step->op == TN__OP_CHOLESKY ? data->m.a : data->m.b;
-    return status == TN_OK ? tn__cuda_moving_start(&data->store, &guarded, buffer[0], result) : status;
+    return status == TN_OK ? tn__cuda_copying_start(&data->store, &guarded, buffer[0], result) : status;
 }
 
 static tn_status make_memory(solver_data *data, tn__cuda_device *device)
@@ -192,12 +192,12 @@ static tn_status make_moves(solver_data *data, tn__cuda_step *step, tn__cuda_dev
                                                                : tn__cuda_by_columns(&operand[0]);
     tn__cuda_step reading = *step;
     reading.overwrites = false;
-    tn_status status = tn__cuda_moving_make(&data->load[0], &reading, device, &a, &operand[1]);
+    tn_status status = tn__cuda_copying_make(&data->load[0], &reading, device, &a, &operand[1]);
     if (status == TN_OK && step->step->op == TN__OP_SOLVE) {
         tn__operand b = tn__cuda_by_columns(&operand[2]);
-        status = tn__cuda_moving_make(&data->load[1], &reading, device, &b, &operand[2]);
+        status = tn__cuda_copying_make(&data->load[1], &reading, device, &b, &operand[2]);
     }
-    return status == TN_OK ? tn__cuda_moving_make(&data->store, step, device, &operand[0], &result) : status;
+    return status == TN_OK ? tn__cuda_copying_make(&data->store, step, device, &operand[0], &result) : status;
 }
 
 bool tn__cuda_solver_takes(const tn__cuda_device *device, tn_dtype dtype)

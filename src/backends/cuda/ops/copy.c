@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * COPY and CONST: elements moved between strided windows, and windows filled, all those of a step in one launch
- * (move.cuh). A step's outputs are windows; its first inputs go into the first of them, and its scalars fill the
+ * (copy.cuh). A step's outputs are windows; its first inputs go into the first of them, and its scalars fill the
  * others.
  */
 #include <string.h>
@@ -12,13 +12,13 @@
 #include "core/memory.h"
 
 #define PIECE     16  /* bytes of a line that a thread moves at once */
-#define BATCH     4   /* of them, or of elements, at most; as move.cuh has it */
+#define BATCH     4   /* of them, or of elements, at most; as copy.cuh has it */
 #define THREADS   256
 #define FEW_WORDS 96
 #define MOST_WORDS 508 /* all that a kernel takes by value, less what is in front of and behind them */
 #define MOST_ELEMENTS ((int64_t)1 << 30) /* of a window: units of more would need longer numbers */
 
-/* What move.cuh calls a part, and its axes. */
+/* What copy.cuh calls a part, and its axes. */
 typedef struct part {
     uint64_t to, from;
     int64_t line;
@@ -288,7 +288,7 @@ static size_t piece_of(const tn__cuda_step *step, size_t size)
     return copies && window_of(step->step, 0, &w) && axes_of(&w) == 0 ? (size_t)size_of(&w) * size : 0;
 }
 
-tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device)
+tn_status tn__cuda_prepare_copy(tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__step *s = step->step;
     tn_status status = check(step);
@@ -310,5 +310,5 @@ tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device)
     if (data->bytes || count == 0)
         return TN_OK;
     words = words <= FEW_WORDS ? FEW_WORDS : MOST_WORDS;
-    return tn__cuda_own_kernel(step, device, tn__cuda_text_move(data->size, words), "move");
+    return tn__cuda_own_kernel(step, device, tn__cuda_text_copy(data->size, words), "move");
 }

@@ -199,6 +199,6 @@ tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device)
     step->fault_extent = data->args.extent;
     data->base = (tn__cuda_step){.step = s, .program = step->program, .number = step->number,
                                  .overwrites = step->overwrites};
-    tn_status status = tn__cuda_prepare_move(&data->base, device);
+    tn_status status = tn__cuda_prepare_copy(&data->base, device);
     return status == TN_OK ? load_kernels(step, device) : status;
 }

@@ -166,7 +166,7 @@ tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *w
 /* True if that ruins the context, which is then latched, though nobody is told yet. */
 bool tn__cuda_latch(tn__cuda_device *device, CUresult result);
 /* Fails with what the context was lost by. */
-tn_status tn__cuda_fail_lost(tn__cuda_device *device, const char *what);
+tn_status tn__cuda_fail_fault(tn__cuda_device *device, const char *what);
 /* What a step does, for people. */
 const char *tn__cuda_step_name(const tn__step *step);
 /* Work is on the device's list from before it is started for the first time until the streams have been waited for
@@ -314,7 +314,7 @@ static inline CUdeviceptr tn__cuda_guard(const tn__cuda_step *step, const tn__cu
 }
 
 tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, tn__cuda_module *module);
-tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device);
+tn_status tn__cuda_prepare_copy(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_matmul(tn__cuda_step *step, tn__cuda_device *device);
 /* The product by cuBLASLt, where it can: sets start, or leaves it NULL. So does the other one, by the kernels of
@@ -352,7 +352,7 @@ extern const char *const tn__cuda_failure_text;
 const char *tn__cuda_types(tn_dtype dtype);
 const char *tn__cuda_conversions(tn_dtype dtype);
 /* Texts of kernels for a storage dtype; for tn__free, NULL without memory. */
-char *tn__cuda_text_move(size_t itemsize, int words); /* of 8 bytes, for what is moved at once */
+char *tn__cuda_text_copy(size_t itemsize, int words); /* of 8 bytes, for what is moved at once */
 char *tn__cuda_text_factors(void);
 char *tn__cuda_text_scatter(tn_dtype dtype);
 char *tn__cuda_text_matmul(tn_dtype dtype); /* a real one */

@@ -15,7 +15,7 @@
 tn_status tn__cuda_enter_held(tn__cuda_device *device, const char *what)
 {
     if (device->faulted)
-        return tn__cuda_fail_lost(device, what);
+        return tn__cuda_fail_fault(device, what);
     return tn__cuda_check(device, device->driver->cuCtxSetCurrent(device->context), what);
 }
 

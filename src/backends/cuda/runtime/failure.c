@@ -66,7 +66,7 @@ void tn__cuda_settle(tn__cuda_device *device)
                                            device->report[TN__CUDA_REPORT_INDEX])
                    : tn__error_record(TN_ERR_INDEX, "cuda", "index %lld is out of range",
                                       (long long)device->report[TN__CUDA_REPORT_INDEX]);
-    tn__device_spoil(device->owner, (uint64_t)device->report[TN__CUDA_REPORT_RUN], error);
+    tn__device_poison(device->owner, (uint64_t)device->report[TN__CUDA_REPORT_RUN], error);
     if (device->failure)
         tn__error_release(error);
     else

@@ -245,7 +245,7 @@ bool tn__cuda_latch(tn__cuda_device *device, CUresult result)
     return true;
 }
 
-tn_status tn__cuda_fail_lost(tn__cuda_device *device, const char *what)
+tn_status tn__cuda_fail_fault(tn__cuda_device *device, const char *what)
 {
     device->told = true;
     return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
@@ -256,7 +256,7 @@ tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *w
     if (result == CUDA_SUCCESS)
         return TN_OK;
     if (tn__cuda_latch(device, result))
-        return tn__cuda_fail_lost(device, what);
+        return tn__cuda_fail_fault(device, what);
     const char *name = "an unknown error", *words = "";
     device->driver->cuGetErrorName(result, &name);
     device->driver->cuGetErrorString(result, &words);

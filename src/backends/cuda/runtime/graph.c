@@ -189,7 +189,7 @@ static bool is_overwritten(const tn__program *program, int buffer)
 static bool overlap(const tn__cuda_graph *before, const tn__cuda_graph *graph, const uint64_t *waits)
 {
     const tn__step *first = graph->step[0].step, *last = graph->step[graph->step_count - 1].step;
-    bool overlap = first->late && first->blocks > 0 && last->late && last->blocks > 0;
+    bool overlap = first->late_trigger && first->blocks > 0 && last->late_trigger && last->blocks > 0;
     for (int i = 1; i < graph->step_count; i++)
         overlap = overlap && waits[i] >> (i - 1) & 1;
     for (int i = first->output_count; i < first->operand_count && overlap; i++)

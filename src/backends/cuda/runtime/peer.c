@@ -74,7 +74,7 @@ static tn_status blame(tn__cuda_device *device, tn__cuda_device *other, CUresult
     const tn__cuda_driver *driver = device->driver;
     if (result != CUDA_SUCCESS && driver->cuCtxSetCurrent(other->context) == CUDA_SUCCESS &&
         tn__cuda_latch(other, driver->cuStreamQuery(other->stream)))
-        return tn__cuda_fail_lost(other, "to");
+        return tn__cuda_fail_fault(other, "to");
     return tn__cuda_check(device, result, "to");
 }
 

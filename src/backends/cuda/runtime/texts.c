@@ -65,11 +65,11 @@ static const char *const dtype_text[TN_DTYPE_COUNT] = {
     [TN_BFLOAT16] = HALF BFLOAT16_CONVERSIONS,
 };
 
-char *tn__cuda_text_move(size_t itemsize, int words)
+char *tn__cuda_text_copy(size_t itemsize, int words)
 {
     static const char *const word[] = {[1] = "unsigned char", [2] = "unsigned short", [4] = "unsigned",
                                        [8] = "unsigned long long", [16] = "ulonglong2"};
-    return tn__format("typedef %s S;\n#define WORDS %d\n%s", word[itemsize], words, (const char *)tn__embed_cuda_move);
+    return tn__format("typedef %s S;\n#define WORDS %d\n%s", word[itemsize], words, (const char *)tn__embed_cuda_copy);
 }
 
 char *tn__cuda_text_factors(void) { return tn__format("%s", (const char *)tn__embed_cuda_factors); }

@@ -74,7 +74,7 @@ static void open_rows(tn__printer *p, const char *first, const char *end)
     tn__line(p, "for (tn_i64 r = r0; r < r1; r++) {");
     tn__emit_decode(p, n->reduced, "r");
     snprintf(p->column, sizeof p->column, "x%d - l0", c);
-    p->chunk = "[r - r0]";
+    p->vector = "[r - r0]";
     p->lane = p->column;
 }
 
@@ -325,9 +325,9 @@ static void column_pieces(tn__printer *p)
     each_column(p);
     for (int r = 0; r < n->reduction_count; r++) {
         bool position = tn__c_is_position(n, r, 0);
-        tn__line(p, "p%d[piece + x%d] = %s%d[x%d - l0];", n->piece[r][0], c, position ? "best" : "part", r, c);
+        tn__line(p, "p%d[piece + x%d] = %s%d[x%d - l0];", n->partial[r][0], c, position ? "best" : "part", r, c);
         if (position)
-            tn__line(p, "p%d[piece + x%d] = a%d[x%d - l0];", n->piece[r][1], c, r, c);
+            tn__line(p, "p%d[piece + x%d] = a%d[x%d - l0];", n->partial[r][1], c, r, c);
     }
     tn__line(p, "}");
 }
@@ -349,13 +349,13 @@ static void column_results(tn__printer *p)
     each_column(p);
     TN__EACH_PLAIN(p, r, 0)
     tn__line(p, "a%d[x%d - l0] = %s(a%d[x%d - l0], p%d[piece + x%d]);", r, c, tn__emit_function(p, r), r, c,
-             n->piece[r][0], c);
+             n->partial[r][0], c);
     for (int r = 0; r < n->reduction_count; r++)
         if (tn__c_is_position(n, r, 0)) {
-            tn__line(p, "if (%s(best%d[x%d - l0], p%d[piece + x%d])) {", tn__emit_function(p, r), r, c, n->piece[r][0],
-                     c);
-            tn__line(p, "best%d[x%d - l0] = p%d[piece + x%d];", r, c, n->piece[r][0], c);
-            tn__line(p, "a%d[x%d - l0] = p%d[piece + x%d];", r, c, n->piece[r][1], c);
+            tn__line(p, "if (%s(best%d[x%d - l0], p%d[piece + x%d])) {", tn__emit_function(p, r), r, c,
+                     n->partial[r][0], c);
+            tn__line(p, "best%d[x%d - l0] = p%d[piece + x%d];", r, c, n->partial[r][0], c);
+            tn__line(p, "a%d[x%d - l0] = p%d[piece + x%d];", r, c, n->partial[r][1], c);
             tn__line(p, "}");
         }
     tn__line(p, "}");
@@ -367,7 +367,7 @@ static void column_results(tn__printer *p)
 void tn__c_emit_columns(tn__printer *p)
 {
     static void (*const of_part[])(tn__printer *) = {
-        [TN__PART_WHOLE] = whole_columns, [TN__PART_PIECES] = column_pieces, [TN__PART_RESULTS] = column_results};
+        [TN__PART_WHOLE] = whole_columns, [TN__PART_PARTIAL] = column_pieces, [TN__PART_FINAL] = column_results};
     tn__nest *n = p->nest;
     int c = p->vector_loop = n->loop_count - 1;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");

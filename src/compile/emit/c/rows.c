@@ -338,15 +338,15 @@ static void row_blocks(tn__printer *p)
         declare_lanes(p, 0, "lane", lanes_of_pass(n, 0));
         block_lanes(p, 0);
         TN__EACH_PLAIN(p, r, 0)
-            tn__line(p, "p%d[item] = lane%d[0];", n->piece[r][0], r);
+            tn__line(p, "p%d[item] = lane%d[0];", n->partial[r][0], r);
         tn__line(p, "}");
     } else if (tn__nest_has_stores(n, 0)) {
         pass_without_sums(p, 0, "b", "e");
     }
     for (int r = 0; r < n->reduction_count; r++)
         if (tn__c_is_position(n, r, 0)) {
-            tn__line(p, "p%d[item] = best%d;", n->piece[r][0], r);
-            tn__line(p, "p%d[item] = at%d;", n->piece[r][1], r);
+            tn__line(p, "p%d[item] = best%d;", n->partial[r][0], r);
+            tn__line(p, "p%d[item] = at%d;", n->partial[r][1], r);
         }
 }
 
@@ -361,7 +361,8 @@ static void row_results(tn__printer *p)
         tn__line(p, "for (tn_i64 b = 0; b < blocks; b++) {");
         tn__line(p, "const int k = (int)(b %% %d);", TN__REDUCE_LANES);
         TN__EACH_PLAIN(p, r, 0)
-            tn__line(p, "total%d[k] = %s(total%d[k], p%d[first + b]);", r, tn__emit_function(p, r), r, n->piece[r][0]);
+            tn__line(p, "total%d[k] = %s(total%d[k], p%d[first + b]);", r, tn__emit_function(p, r), r,
+                     n->partial[r][0]);
         tn__line(p, "}");
         halve(p, 0, "total", TN__REDUCE_LANES);
         TN__EACH_PLAIN(p, r, 0)
@@ -373,7 +374,7 @@ static void row_results(tn__printer *p)
             begin_position(p, r);
             tn__line(p, "for (tn_i64 b = first; b < first + blocks; b++)");
             tn__line(p, "    if (%s(best%d, p%d[b])) { best%d = p%d[b]; at%d = p%d[b]; }", tn__emit_function(p, r), r,
-                     n->piece[r][0], r, n->piece[r][0], r, n->piece[r][1]);
+                     n->partial[r][0], r, n->partial[r][0], r, n->partial[r][1]);
         }
     name_positions(p, 0);
     p->scope = TN__SCOPE_ITEM;
@@ -383,7 +384,7 @@ static void row_results(tn__printer *p)
 void tn__c_emit_rows(tn__printer *p)
 {
     static void (*const of_part[])(tn__printer *) = {
-        [TN__PART_WHOLE] = whole_rows, [TN__PART_PIECES] = row_blocks, [TN__PART_RESULTS] = row_results};
+        [TN__PART_WHOLE] = whole_rows, [TN__PART_PARTIAL] = row_blocks, [TN__PART_FINAL] = row_results};
     find_vector_loop(p);
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
     of_part[p->nest->part](p);

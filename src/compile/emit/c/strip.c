@@ -71,7 +71,7 @@ bool tn__c_has_strip(tn__printer *p, int loop, bool rows, int level)
 static void print_first(tn__printer *p, int access)
 {
     if (p->nest->access[access].staged) {
-        tn__text_addf(p->text, "c%d%s.e", access, p->chunk);
+        tn__text_addf(p->text, "c%d%s.e", access, p->vector);
         return;
     }
     tn__text_addf(p->text, "&p%d[", access);

@@ -156,7 +156,7 @@ static void emit_elementwise(tn__printer *p)
         open_tile(p, tiled, last);
         snprintf(chunk, sizeof chunk, "[x%d - r0]", tiled);
         snprintf(lane, sizeof lane, "x%d - t0", last);
-        p->chunk = chunk;
+        p->vector = chunk;
         p->lane = lane;
     }
     bool strips = last >= 0 && tn__c_has_strip(p, last, false, 0);
@@ -221,7 +221,7 @@ static int64_t items(const tn__emitter *emitter, const tn__nest *n)
         return outer / rows_of * groups * ((last + TN__STRETCH - 1) / TN__STRETCH);
     }
     int64_t items = n->last_kept ? rows / last * tn__c_column_blocks(n) : rows;
-    return n->part == TN__PART_PIECES ? items * n->segments : items;
+    return n->part == TN__PART_PARTIAL ? items * n->segments : items;
 }
 
 /*
@@ -235,7 +235,7 @@ static int64_t items(const tn__emitter *emitter, const tn__nest *n)
 static bool splits(const tn__emitter *emitter, tn__nest *n)
 {
     n->part = TN__PART_WHOLE;
-    if (!n->reduction_count || n->reduction_count > TN__MAX_PIECES || tn__nest_passes(n) > 1 ||
+    if (!n->reduction_count || n->reduction_count > TN__MAX_PARTIALS || tn__nest_passes(n) > 1 ||
         tn__nest_points(n) < MANY_POINTS || items(emitter, n) >= FEW_ITEMS)
         return false;
     int64_t block = n->last_kept ? TN__REDUCE_OUTER_BLOCK : TN__REDUCE_BLOCK;

@@ -24,13 +24,13 @@ static inline bool counts(const tn__access *a)
     return (a->kind == TN__ACCESS_LOAD && !a->raw && !a->factor) || (a->kind == TN__ACCESS_STORE && a->value >= 0);
 }
 
-/* Bytes that are loaded for a chunk, where an element counts as `least` if it is less: 4 where it takes a register.
- * What other chunks load as well comes from caches and does not count. */
+/* Bytes that are loaded for a vector, where an element counts as `least` if it is less: 4 where it takes a register.
+ * What other vectors load as well comes from caches and does not count. */
 int64_t tn__cu_loaded_bytes(const tn__nest *nest, int loop, int width, size_t least);
 
 /* The form of a whole reduction, in *f; what changes in it where its pieces are computed, and where they are joined. */
 void tn__cu_form_reduction(const tn__capabilities *chip, const tn__nest *nest, tn__cu_form *f);
-void tn__cu_form_pieces(const tn__nest *nest, tn__cu_form *f);
+void tn__cu_form_partial(const tn__nest *nest, tn__cu_form *f);
 void tn__cu_form_combination(const tn__capabilities *chip, const tn__nest *nest, tn__cu_form *f);
 
 #endif

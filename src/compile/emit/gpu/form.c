@@ -108,7 +108,7 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
     if (f->tiled >= 0 && bytes * 33 * 32 <= TILE_BYTES && points >= FEWEST_TILED) {
         f->kind = TN__CUDA_TILES;
         f->exchanged = bytes * f->tile * (f->tile + 1);
-        f->chunks = n->extent[last];
+        f->vectors = n->extent[last];
         f->groups = points ? points / n->extent[last] / n->extent[f->tiled] * up(n->extent[last], f->tile) *
                                  up(n->extent[f->tiled], f->tile) : 0;
         return;
@@ -118,8 +118,8 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
     int64_t loaded = tn__cu_loaded_bytes(n, last, f->width, 1);
     f->batch = loaded && loaded * 2 <= IN_FLIGHT ? 2 : 1;
     f->batch = tn__cu_makes_random(n) ? RANDOM_CHUNKS : f->batch;
-    f->chunks = last >= 0 ? up(n->extent[last], f->width) : 1;
-    f->groups = !points ? 0 : last >= 0 ? points / n->extent[last] * f->chunks : 1;
+    f->vectors = last >= 0 ? up(n->extent[last], f->width) : 1;
+    f->groups = !points ? 0 : last >= 0 ? points / n->extent[last] * f->vectors : 1;
 }
 
 /* ---- a nest's form ---- */
@@ -128,15 +128,15 @@ tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *n)
 {
     tn__cu_form f = {.loop = -1, .width = 1, .batch = 1, .tiled = -1, .segments = 1, .streams = 1};
     f.wide = is_wide(n);
-    if (n->part == TN__PART_RESULTS)
+    if (n->part == TN__PART_FINAL)
         tn__cu_form_combination(chip, n, &f);
     else if (n->reduced)
         tn__cu_form_reduction(chip, n, &f);
     else
         elementwise(n, &f);
     f.segment = at_least(f.rows, 1);
-    if (n->part == TN__PART_PIECES)
-        tn__cu_form_pieces(n, &f);
+    if (n->part == TN__PART_PARTIAL)
+        tn__cu_form_partial(n, &f);
     return f;
 }
 
@@ -161,7 +161,7 @@ int tn__cu_extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
     for (int l = 0; l < n->loop_count; l++)
         magic(f.wide ? 1 : n->extent[l], extra + 2 * l);
     int64_t *after = extra + 2 * n->loop_count;
-    after[0] = f.chunks;
+    after[0] = f.vectors;
     if (f.kind == TN__CUDA_ROWS && f.loop >= 0)
         after[0] = n->extent[f.loop] / f.width;
     magic(f.wide ? 1 : after[0], after + 1);

@@ -4,8 +4,8 @@
  * (index arithmetic), cuda/vectors.c (loads and stores), cuda/elements.c (elements, divisions), cuda/combine.c (what
  * threads do together), and a file a form.
  *
- * A chunk is `width` neighbours along one loop, the form's, which a thread handles together: it loads them at once, 16
- * bytes where they lie in one piece, computes them one by one, and stores them at once. In the text b<l> is a chunk's
+ * A vector is `width` neighbours along one loop, the form's, which a thread handles together: it loads them at once, 16
+ * bytes where they lie in one piece, computes them one by one, and stores them at once. In the text b<l> is a vector's
  * first place, `live` how many of its elements there are, u which of them is in hand, x<l> its place.
  */
 #ifndef TN_COMPILE_EMIT_GPU_FORM_H
@@ -19,10 +19,10 @@
 #define TN__CUDA_EXPRS    512  /* of a nest whose values are followed from pass to pass */
 
 typedef enum tn__cu_kind {
-    TN__CUDA_ELEMENTWISE, /* a thread takes chunks */
+    TN__CUDA_ELEMENTWISE, /* a thread takes vectors */
     TN__CUDA_TILES,       /* a block takes a tile, which it turns in shared memory */
     TN__CUDA_ROWS,        /* `lanes` threads take a row */
-    TN__CUDA_COLUMNS,     /* `lanes` threads side by side take a chunk of columns each; others of the block take other
+    TN__CUDA_COLUMNS,     /* `lanes` threads side by side take a vector of columns each; others of the block take other
                              rows */
     TN__CUDA_COMBINE      /* the same, over the partial results of a split reduction */
 } tn__cu_kind;
@@ -30,11 +30,11 @@ typedef enum tn__cu_kind {
 typedef struct tn__cu_form {
     tn__cu_kind kind;
     bool wide;            /* positions need 64 bits */
-    int loop;             /* whose neighbours make a chunk; -1: none */
-    int width;            /* elements of a chunk */
-    int batch;            /* chunks of a thread that are in flight together; all that it has of a row or column where
-                             `held` */
-    bool held;            /* ROWS, COLUMNS: values stay in registers from pass to pass */
+    int loop;             /* whose neighbours make a vector; -1: none */
+    int width;            /* elements of a vector */
+    int batch;            /* vectors of a thread that are in flight together; all that it has of a row or column where
+                             `in_registers` */
+    bool in_registers;    /* ROWS, COLUMNS: values stay in registers from pass to pass */
     int streams;          /* COLUMNS: accumulators of a thread for each column, which take turns; 1 of variances */
     int cluster;          /* ROWS: blocks that have a row's lanes together, each `threads` of them; 0: a block has them
                              all */
@@ -42,10 +42,10 @@ typedef struct tn__cu_form {
     int64_t exchanged; /* TILES, COLUMNS, COMBINE: bytes of shared memory through which threads pass values to others */
     int lanes;            /* ROWS: a power of two, part of the text; COLUMNS: a power of two, an argument */
     int tiled, tile;      /* TILES: the loop that loads run along; the extent of a tile */
-    int64_t chunks;       /* along `loop`; ROWS: of a row */
-    int64_t rows;         /* reduced elements, in COLUMNS; chunks of a row, in ROWS: what segments are cut from */
+    int64_t vectors;      /* along `loop`; ROWS: of a row */
+    int64_t rows;         /* reduced elements, in COLUMNS; vectors of a row, in ROWS: what segments are cut from */
     int64_t segments, segment; /* pieces that a reduction is cut in, and their length */
-    int64_t groups;       /* of rows, chunks, tiles: a block takes one at a time (of each segment) */
+    int64_t groups;       /* of rows, vectors, tiles: a block takes one at a time (of each segment) */
     int threads;
     int resident;         /* blocks that a multiprocessor should have room for; 0: as may be */
 } tn__cu_form;
@@ -62,7 +62,7 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *nest);
 /* Where the numbers of a form are in n[], behind the extents. */
 #define TN__CUDA_MAGIC(nest, l) (1 + (nest)->loop_count + 2 * (l)) /* two words to divide by the extent of loop l */
 #define TN__CUDA_AFTER(nest)    TN__CUDA_MAGIC(nest, (nest)->loop_count)
-#define TN__CUDA_CHUNKS(nest)   TN__CUDA_AFTER(nest)               /* and two words to divide by them */
+#define TN__CUDA_VECTORS(nest)   TN__CUDA_AFTER(nest)               /* and two words to divide by them */
 #define TN__CUDA_GROUPS(nest)   (TN__CUDA_AFTER(nest) + 3)
 #define TN__CUDA_SEGMENT(nest)  (TN__CUDA_AFTER(nest) + 4)
 #define TN__CUDA_SEGMENTS(nest) (TN__CUDA_AFTER(nest) + 5)
@@ -72,20 +72,20 @@ int tn__cu_extras(const tn__emitter *emitter, const tn__nest *nest, int64_t *ext
 
 /* ---- cuda/walk.c ---- */
 
-/* The type of positions; whether accesses lie so that chunks of them can be moved at once; R, how many elements are
+/* The type of positions; whether accesses lie so that vectors of them can be moved at once; R, how many elements are
  * reduced. */
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f);
-/* ELEMENTWISE: declares `swift`: all accesses in one piece lie so that whole chunks are moved at once, and there are no
- * others; false if there are no such accesses. Then, in a scope where that is so: nobody needs to ask. */
-bool tn__cu_print_swift(tn__printer *p, const tn__cu_form *f);
+/* ELEMENTWISE: declares `swift`: all accesses in one piece lie so that whole vectors are moved at once, and there are
+ * no others; false if there are no such accesses. Then, in a scope where that is so: nobody needs to ask. */
+bool tn__cu_print_aligned(tn__printer *p, const tn__cu_form *f);
 void tn__cu_print_whole(tn__printer *p, const tn__cu_form *f);
-/* Places of the given loops from a number that counts through them: chunks of the form's loop fastest, then the
+/* Places of the given loops from a number that counts through them: vectors of the form's loop fastest, then the
  * last. */
 void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from);
-/* From an item, what it is of the kept loops under a name, and the stretch [begin, end) of reduced rows or chunks; of a
- * nest in pieces, number `part`. */
+/* From an item, what it is of the kept loops under a name, and the stretch [begin, end) of reduced rows or vectors; of
+ * a nest in pieces, number `part`. */
 void tn__cu_open_segment(tn__printer *p, bool pieces, const char *name);
-/* Are the elements of an access that belong to a chunk neighbours in memory? Then w<access> says whether they lie so
+/* Are the elements of an access that belong to a vector neighbours in memory? Then w<access> says whether they lie so
  * that they can be moved at once. */
 bool tn__cu_in_one_piece(const tn__printer *p, const tn__cu_form *f, int access);
 
@@ -94,21 +94,21 @@ bool tn__cu_in_one_piece(const tn__printer *p, const tn__cu_form *f, int access)
 /* Finds what a pass computes and loads: in expressions, first users and what later passes find kept. Loads that do not
  * vary with `inner` stay where they are used. */
 void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner);
-/* Declares the variables of chunks that a pass loads or keeps; loads them; computes them; stores what the pass stores.
- * `rows`: the stores of row values instead. The caller has opened a scope in which the chunk's places and `live` are
+/* Declares the variables of vectors that a pass loads or keeps; loads them; computes them; stores what the pass stores.
+ * `rows`: the stores of row values instead. The caller has opened a scope in which the vector's places and `live` are
  * known. */
 void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass);
 /* What all rows or columns have in common, in front of tn__cu_elements. */
 void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass);
-/* ROWS: declares the places of loads that stay in shared memory; puts there what chunk `id` has loaded, if a later pass
- * needs it. */
-int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t chunks);
+/* ROWS: declares the places of loads that stay in shared memory; puts there what vector `id` has loaded, if a later
+ * pass needs it. */
+int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t vectors);
 void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f);
 void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass);
-/* Random numbers are loaded as if each chunk began with a block of the generator: this mends those that do not. */
+/* Random numbers are loaded as if each vector began with a block of the generator: this mends those that do not. */
 void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass);
-/* Opens a branch that all threads take together, around mending: some chunk may not begin so. */
+/* Opens a branch that all threads take together, around mending: some vector may not begin so. */
 void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass);
 /* ROWS: does the pass read no memory that it may have overwritten? Then it can be done again. */
 bool tn__cu_repeats(const tn__printer *p, const tn__cu_form *f, int pass);
@@ -117,13 +117,13 @@ void tn__cu_values(tn__printer *p, bool rows, int pass);
 void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 void tn__cu_declare_stores(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 /* A load that a tile turns: the tile is named tile<access>, and read at [j][i]. */
-bool tn__cu_is_turned(const tn__printer *p, const tn__cu_form *f, const tn__expr *e);
+bool tn__cu_is_transposed(const tn__printer *p, const tn__cu_form *f, const tn__expr *e);
 
 /* ---- facts.c ---- */
 
 bool tn__cu_is_random(const tn__expr *e);
 bool tn__cu_makes_random(const tn__nest *nest);
-/* Must elements of a chunk that are not there be left out? Gathered places are anywhere then, and users' functions may
+/* Must elements of a vector that are not there be left out? Gathered places are anywhere then, and users' functions may
  * do anything. */
 bool tn__cu_skips_absent(const tn__nest *nest);
 /* Does it store values of rows? */
@@ -131,8 +131,8 @@ bool tn__cu_has_row_values(const tn__nest *nest);
 /* Is there a pass behind the last combination? Its threads may still read what a value of their row or column takes the
  * memory of, and have to be waited for. */
 bool tn__cu_ends_uncombined(const tn__nest *nest);
-/* Registers that a chunk's values take when they take most, where they stay from pass to pass; chunks are along `loop`.
- * INT32_MAX: too many to tell. */
+/* Registers that a vector's values take when they take most, where they stay from pass to pass; vectors are along
+ * `loop`. INT32_MAX: too many to tell. */
 int64_t tn__cu_kept_words(const tn__nest *nest, int loop, int width);
 /* An access that does not vary with the kept loops, of which there are some. */
 bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a);
@@ -144,8 +144,8 @@ bool tn__cu_widens(const tn__nest *n, const tn__expr *e);
 /* Inverses of divisors that are the same for all elements of a pass: in front of tn__cu_elements. */
 void tn__cu_declare_inverses(tn__printer *p, int pass);
 /* Declares `sure` if a pass can do its divisions carelessly. */
-bool tn__cu_begin_careless(tn__printer *p, int pass);
-/* A pass's work on a chunk: its elements go into the accumulators and into what is stored. */
+bool tn__cu_begin_unchecked(tn__printer *p, int pass);
+/* A pass's work on a vector: its elements go into the accumulators and into what is stored. */
 void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass);
 
 /* ---- cuda/combine.c ---- */
@@ -160,7 +160,7 @@ void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level);
 /* Bytes of shared memory that it takes. */
 int64_t tn__cu_down_bytes(const tn__nest *nest);
 /* The letter in front of the number of the access that has the pieces' results of reduction r. */
-static inline char tn__cu_piece(const tn__nest *n, int r) { return n->reduction[r].about_mean ? 'd' : 'p'; }
+static inline char tn__cu_partial(const tn__nest *n, int r) { return n->reduction[r].about_mean ? 'd' : 'p'; }
 
 /* ---- the body of a kernel of each form, a file each ---- */
 

@@ -18,24 +18,24 @@
 #define MOST_THREADS    1536 /* of a multiprocessor that are worth having fewer registers each */
 #define ENOUGH_THREADS  1024 /* the same where each holds 9 to 16 words, and must not have to put them away */
 #define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole
-                                chunks */
+                                vectors */
 #define CLUSTER_WORDS   160  /* registers of a thread that a row may take which several blocks hold together */
 #define MOST_CLUSTERED  8    /* blocks of a cluster */
 #define FEWEST_CLUSTERED ((int64_t)1 << 20) /* elements: smaller nests may share a launch */
 #define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
-#define STREAMED        4    /* chunks under way where rows are longer than that */
+#define STREAMED        4    /* vectors under way where rows are longer than that */
 #define STREAMED_BYTES  64   /* of them, for a thread of columns in pieces: a chip full of such threads needs no more */
 #define AT_ONCE         4    /* blocks of a multiprocessor: with more, few kernels have registers for all at once */
 #define PIECES          32   /* the same of rows in pieces, most of which wait until others have ended */
-#define SPLIT_CHUNKS    16   /* chunks or rows a thread has to go through at least before a reduction is split */
-#define HELD_ROWS       16   /* of a thread of columns: their chunks of float32 take all of HELD_REGISTERS */
-#define FEWEST_ACROSS   8    /* threads side by side, whose chunks of 16 bytes are a cache's line of 128 */
-#define WIDTH   4  /* elements of a chunk, where extents allow */
-#define NARROW_WIDTH 8 /* the same of many elements of 16 bits, so that a chunk is 16 bytes */
+#define SPLIT_CHUNKS    16   /* vectors or rows a thread has to go through at least before a reduction is split */
+#define HELD_ROWS       16   /* of a thread of columns: their vectors of float32 take all of HELD_REGISTERS */
+#define FEWEST_ACROSS   8    /* threads side by side, whose vectors of 16 bytes are a cache's line of 128 */
+#define WIDTH   4  /* elements of a vector, where extents allow */
+#define NARROW_WIDTH 8 /* the same of many elements of 16 bits, so that a vector is 16 bytes */
 #define NARROW_KEPT  40 /* registers of a thread that a row's values may take which are loaded as 16 bits */
-#define EACH    4  /* chunks of a row that a thread takes before more threads take part */
+#define EACH    4  /* vectors of a row that a thread takes before more threads take part */
 #define ALONE   16 /* elements of a row that a single thread takes */
-#define SHARED  2  /* chunks a thread of rows that do not need a warp, which take less each if fewer threads look for
+#define SHARED  2  /* vectors a thread of rows that do not need a warp, which take less each if fewer threads look for
                       their row and combine */
 #define MANY    65536
 
@@ -77,7 +77,7 @@ static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
 
 /* ---- rows ---- */
 
-/* Registers that the values of a chunk take which are loaded or computed in one pass and used in another. */
+/* Registers that the values of a vector take which are loaded or computed in one pass and used in another. */
 static int64_t held_words(const tn__nest *n, int width)
 {
     int64_t words = 0;
@@ -132,7 +132,7 @@ static int blocks_of_cluster(int64_t words, int64_t rows, int64_t multiprocessor
  * for other blocks. */
 static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
 {
-    int64_t each = tn__cu_kept_words(n, f->loop, f->width), batch = up(at_least(f->chunks, 1), f->lanes);
+    int64_t each = tn__cu_kept_words(n, f->loop, f->width), batch = up(at_least(f->vectors, 1), f->lanes);
     int64_t words = batch * each, others = OTHER_REGISTERS + each;
     for (int i = 0; i < n->access_count; i++)
         others += 2 * counts(&n->access[i]); /* an address */
@@ -142,7 +142,7 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
         together = false;
     if (!alone && (!together || words > CLUSTER_WORDS))
         return;
-    f->held = true;
+    f->in_registers = true;
     f->batch = (int)batch;
     if (!together)
         return;
@@ -151,7 +151,7 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
     f->resident = (int)at_most(REGISTERS / (f->threads * up(words + others, 8) * 8), MOST_THREADS / f->threads);
 }
 
-/* Elements of a chunk at most: more where something is read or written, and all of it has 16 bits or fewer. */
+/* Elements of a vector at most: more where something is read or written, and all of it has 16 bits or fewer. */
 static int widest_chunk(const tn__nest *n)
 {
     size_t largest = 0;
@@ -172,30 +172,30 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
     f->kind = TN__CUDA_ROWS;
     for (f->width = 1; f->width < widest && extent % (2 * f->width) == 0;)
         f->width *= 2;
-    f->chunks = f->rows = reduced / f->width;
+    f->vectors = f->rows = reduced / f->width;
     int64_t each = f->width == 1 ? 2 * EACH : EACH;
     bool simple = tn__nest_passes(n) == 1 && !has_positions(n), narrow = f->width > WIDTH;
     if (narrow && (simple || EACH * tn__cu_kept_words(n, f->loop, f->width) > NARROW_KEPT))
         each = EACH / 2;
-    int64_t lanes = f->chunks <= 32 ? power_of_two(up(f->chunks, SHARED))
-                                    : at_least(power_of_two(up(f->chunks, each)), 32);
+    int64_t lanes = f->vectors <= 32 ? power_of_two(up(f->vectors, SHARED))
+                                    : at_least(power_of_two(up(f->vectors, each)), 32);
     f->lanes = reduced <= ALONE ? 1 : (int)at_most(lanes, TN__CUDA_MOST);
     f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
-    f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 8 * EACH);
+    f->batch = (int)at_most(up(at_least(f->vectors, 1), f->lanes), 8 * EACH);
     int64_t words = f->batch * held_words(n, f->width),
             room = f->lanes == TN__CUDA_MOST ? HELD_REGISTERS / 4 : HELD_REGISTERS;
-    f->held = (int64_t)f->batch * f->lanes >= f->chunks &&
+    f->in_registers = (int64_t)f->batch * f->lanes >= f->vectors &&
               (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
-    if (f->held && f->lanes >= 32 && tn__nest_passes(n) > 1)
+    if (f->in_registers && f->lanes >= 32 && tn__nest_passes(n) > 1)
         f->resident = (words > 32                    ? 0
                        : words > 16 && !narrow       ? 768
                        : words > 8                   ? ENOUGH_THREADS
                        : f->threads == TN__CUDA_MOST ? 2 * TN__CUDA_MOST
                                                      : MOST_THREADS) /
                       f->threads;
-    if (!f->held && f->lanes == TN__CUDA_MOST && n->part == TN__PART_WHOLE && tn__nest_passes(n) > 1)
+    if (!f->in_registers && f->lanes == TN__CUDA_MOST && n->part == TN__PART_WHOLE && tn__nest_passes(n) > 1)
         long_rows(chip, n, f);
-    if (!f->held) {
+    if (!f->in_registers) {
         f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
         f->shared = f->lanes == TN__CUDA_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */
         f->shared = f->shared + OTHER_SHARED <= (int64_t)chip->shared_memory ? f->shared : 0;
@@ -208,17 +208,17 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
 /* ---- columns ---- */
 
 /* Of TN__CUDA_THREADS threads, so many lie across, fewer than 32 where that leaves multiprocessors idle. */
-static int lanes_across(int64_t wanted, int64_t chunks)
+static int lanes_across(int64_t wanted, int64_t vectors)
 {
     int lanes = 32;
-    while (lanes > 1 && (lanes / 2 >= chunks || (lanes > 2 && up(chunks, lanes) < wanted)))
+    while (lanes > 1 && (lanes / 2 >= vectors || (lanes > 2 && up(vectors, lanes) < wanted)))
         lanes /= 2;
     return lanes;
 }
 
 static bool may_split(const tn__nest *n)
 {
-    return n->reduction_count && n->reduction_count <= TN__MAX_PIECES && tn__nest_points(n) >= MANY &&
+    return n->reduction_count && n->reduction_count <= TN__MAX_PARTIALS && tn__nest_points(n) >= MANY &&
            tn__nest_passes(n) <= 1;
 }
 
@@ -231,12 +231,12 @@ static bool are_short(int64_t rows) { return rows * FEWEST_ACROSS <= HELD_ROWS *
 /* Neighbours are read best by 32 threads side by side. Where columns are too few to fill the chip so, fewer lie across
  * and read less of each row, but for columns that are long enough to be split either way. (Those that are not have the
  * same order in a nest that may be split and in one that may not.) */
-static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int64_t chunks, int64_t rows)
+static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int64_t vectors, int64_t rows)
 {
-    int all = lanes_across(1, chunks), few = lanes_across(chip->multiprocessors, chunks);
+    int all = lanes_across(1, vectors), few = lanes_across(chip->multiprocessors, vectors);
     bool fills = may_split(n) && !are_short(rows) && most_segments(rows, few) >= 2 &&
-                 up(chunks, all) * most_segments(rows, all) >= chip->multiprocessors;
-    return fills || n->beside ? all : few;
+                 up(vectors, all) * most_segments(rows, all) >= chip->multiprocessors;
+    return fills || n->horizontal ? all : few;
 }
 
 /* So few threads side by side that the others can hold short columns. */
@@ -248,10 +248,10 @@ static int lanes_that_hold(int lanes, int64_t rows)
 }
 
 /* Of few rows, so many threads across that each has several, at least `rows` of them. */
-static int lanes_for_rows(const tn__capabilities *chip, const tn__cu_form *f, int64_t chunks, int lanes, int64_t rows)
+static int lanes_for_rows(const tn__capabilities *chip, const tn__cu_form *f, int64_t vectors, int lanes, int64_t rows)
 {
     while (lanes >= 32 && lanes < TN__CUDA_THREADS && f->rows * lanes < rows * TN__CUDA_THREADS &&
-           chunks / (2 * lanes) >= 2 * AT_ONCE * chip->multiprocessors)
+           vectors / (2 * lanes) >= 2 * AT_ONCE * chip->multiprocessors)
         lanes *= 2;
     return lanes;
 }
@@ -260,16 +260,16 @@ static int lanes_for_rows(const tn__capabilities *chip, const tn__cu_form *f, in
  * they are gone through more than once. Variances, whose accumulators take long to combine, and what is gone through
  * once have more of them, each with the sums, in turns, of those that it stands for. What lies beside a product is
  * spread as if the chip were full: its order may be another than alone. */
-static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int64_t chunks, tn__cu_form *f)
+static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int64_t vectors, tn__cu_form *f)
 {
-    int all = lanes_of_columns(chip, n, chunks, f->rows), lanes = lanes_that_hold(all, f->rows);
-    if (n->beside) {
+    int all = lanes_of_columns(chip, n, vectors, f->rows), lanes = lanes_that_hold(all, f->rows);
+    if (n->horizontal) {
         f->lanes = all;
     } else {
-        lanes = lanes_for_rows(chip, f, chunks, lanes, STREAMED);
-        f->lanes = tn__nest_deviates(n) && up(chunks, all) >= 2 * chip->multiprocessors && all > lanes ? all : lanes;
+        lanes = lanes_for_rows(chip, f, vectors, lanes, STREAMED);
+        f->lanes = tn__nest_deviates(n) && up(vectors, all) >= 2 * chip->multiprocessors && all > lanes ? all : lanes;
         if (tn__nest_deviates(n) || tn__nest_passes(n) == 1)
-            f->lanes = lanes_for_rows(chip, f, chunks, f->lanes, STREAMED * STREAMED);
+            f->lanes = lanes_for_rows(chip, f, vectors, f->lanes, STREAMED * STREAMED);
     }
     f->streams = f->lanes / lanes;
 }
@@ -295,7 +295,7 @@ static void hold_columns(const tn__nest *n, tn__cu_form *f)
     int64_t words = batch * tn__cu_kept_words(n, f->loop, f->width);
     if (batch > HELD_ROWS || words > HELD_REGISTERS)
         return;
-    f->held = true;
+    f->in_registers = true;
     f->batch = (int)batch;
     f->resident = words > 32 ? 2 : words > 16 ? 3 : 4;
 }
@@ -324,7 +324,7 @@ static void settle_columns(const tn__nest *n, tn__cu_form *f)
     f->resident = (int)at_least(at_most(REGISTERS / TN__CUDA_THREADS / (up(words, 8) * 8), AT_ONCE), 2);
 }
 
-/* Wider chunks' results are exchanged in the same room, so they must be small ones. */
+/* Wider vectors' results are exchanged in the same room, so they must be small ones. */
 static int down_width(const tn__nest *n, int64_t extent)
 {
     bool small = extent % NARROW_WIDTH == 0 && !has_positions(n);
@@ -339,13 +339,13 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form
     f->kind = TN__CUDA_COLUMNS;
     f->exchanged = tn__cu_down_bytes(n);
     f->width = down_width(n, extent);
-    f->chunks = up(extent, f->width);
+    f->vectors = up(extent, f->width);
     f->rows = kept ? tn__nest_points(n) / kept : 0;
     f->batch = STREAMED;
     f->threads = TN__CUDA_THREADS;
     spread_columns(chip, n, up(kept, f->width), f);
     hold_columns(n, f);
-    f->groups = extent ? up(kept / extent * f->chunks, f->lanes) : 0;
+    f->groups = extent ? up(kept / extent * f->vectors, f->lanes) : 0;
 }
 
 /* ---- pieces, and either of the two ---- */
@@ -363,14 +363,14 @@ void tn__cu_form_combination(const tn__capabilities *chip, const tn__nest *n, tn
     f->groups = up(kept, f->lanes);
 }
 
-void tn__cu_form_pieces(const tn__nest *n, tn__cu_form *f)
+void tn__cu_form_partial(const tn__nest *n, tn__cu_form *f)
 {
     f->segments = n->segments;
     f->segment = up(f->rows, n->segments);
     if (f->kind == TN__CUDA_COLUMNS)
         settle_columns(n, f);
     if (f->kind == TN__CUDA_ROWS) {
-        f->held = false;
+        f->in_registers = false;
         f->shared = 0;
         f->lanes = f->threads = TN__CUDA_THREADS;
         f->batch = f->width == 1 ? 2 * STREAMED : STREAMED;
@@ -400,7 +400,7 @@ void tn__cu_form_reduction(const tn__capabilities *chip, const tn__nest *n, tn__
 bool tn__cu_holds_rows(const tn__capabilities *chip, const tn__nest *n)
 {
     tn__cu_form f = tn__cu_form_of(chip, n);
-    return f.kind == TN__CUDA_ROWS && f.held && f.cluster;
+    return f.kind == TN__CUDA_ROWS && f.in_registers && f.cluster;
 }
 
 /* How many segments a reduction's rows or columns would best be in. */
@@ -429,7 +429,7 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
 
 bool tn__cu_needs_splitting(const tn__capabilities *chip, const tn__nest *n)
 {
-    bool again = tn__nest_passes(n) > 1, many = n->reduction_count > TN__MAX_PIECES;
+    bool again = tn__nest_passes(n) > 1, many = n->reduction_count > TN__MAX_PARTIALS;
     if (n->product.there || n->reduction_count == 0 || tn__nest_points(n) < MANY || !(again || many))
         return false;
     tn__cu_form f = tn__cu_form_of(chip, n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Columns in CUDA C: kept elements lie side by side. Some threads of a block lie across, each with a chunk of columns;
+ * Columns in CUDA C: kept elements lie side by side. Some threads of a block lie across, each with a vector of columns;
  * the others have the same columns further down: every so-manieth row, combined through shared memory at the end. What
  * passes have in common stays in registers where columns are short; else each pass reads them again.
  */
@@ -18,7 +18,7 @@ static void open_row(tn__printer *p, const tn__cu_form *f)
 static void pass(tn__printer *p, const tn__cu_form *f, int level)
 {
     p->pass = level;
-    if (f->held) {
+    if (f->in_registers) {
         tn__cu_declare(p, f, level);
         tn__line(p, "{");
         tn__line(p, "const ix at = begin + cy;");
@@ -40,7 +40,7 @@ static void pass(tn__printer *p, const tn__cu_form *f, int level)
     tn__line(p, "}");
 }
 
-/* The results of a level, by column of the chunk. */
+/* The results of a level, by column of the vector. */
 static void finish(tn__printer *p, const tn__cu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
@@ -75,7 +75,7 @@ static void store_row_values(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "}");
 }
 
-/* Where the result of column u of the chunk lies among all of a piece. */
+/* Where the result of column u of the vector lies among all of a piece. */
 static void print_place(tn__printer *p, const tn__cu_form *f)
 {
     const tn__nest *n = p->nest;
@@ -105,9 +105,9 @@ static void store_pieces(tn__printer *p, const tn__cu_form *f)
     print_place(p, f);
     tn__text_add(p->text, ";\n");
     for (int r = 0; r < n->reduction_count; r++) {
-        tn__line(p, "%c%d[part * kept + place] = t%d[u];", tn__cu_piece(n, r), n->piece[r][0], r);
+        tn__line(p, "%c%d[part * kept + place] = t%d[u];", tn__cu_partial(n, r), n->partial[r][0], r);
         if (tn__ops[n->reduction[r].op].props & TN_ARG)
-            tn__line(p, "p%d[part * kept + place] = at%d[u];", n->piece[r][1], r);
+            tn__line(p, "p%d[part * kept + place] = at%d[u];", n->partial[r][1], r);
     }
     tn__line(p, "}");
     tn__line(p, "}");
@@ -134,9 +134,9 @@ static void open_groups(tn__printer *p)
 void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
 {
     tn__nest *n = p->nest;
-    bool pieces = n->part == TN__PART_PIECES;
+    bool pieces = n->part == TN__PART_PARTIAL;
     uint32_t inner = n->reduced | 1u << f->loop, kept = tn__nest_loops(n) & ~n->reduced;
-    p->chunk = "[q]";
+    p->vector = "[q]";
     tn__cu_begin(p, f);
     if (pieces)
         print_kept(p);
@@ -146,7 +146,7 @@ void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "const ix number = group * across + cx;");
     tn__cu_decode(p, f, kept, "number");
     tn__emit_indent(p);
-    tn__text_addf(p->text, "const ix columns = number < (ix)n[%d]", TN__CUDA_CHUNKS(n));
+    tn__text_addf(p->text, "const ix columns = number < (ix)n[%d]", TN__CUDA_VECTORS(n));
     for (int l = 0; l < n->loop_count; l++)
         if (kept >> l & 1 && l != f->loop)
             tn__text_addf(p->text, " * (ix)n[%d]", TN__EXTENT(l));
@@ -175,7 +175,7 @@ void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f)
 {
     tn__nest *n = p->nest;
     uint32_t kept = tn__nest_loops(n) & ~n->reduced;
-    p->chunk = "";
+    p->vector = "";
     tn__cu_begin(p, f);
     print_kept(p);
     open_groups(p);
@@ -187,11 +187,11 @@ void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "for (ix part = cy; part < (ix)n[%d]; part += down) {", TN__CUDA_SEGMENTS(n));
     TN__EACH_PLAIN(p, r, 0)
         tn__line(p, "t%d[0] = %s(t%d[0], %c%d[part * kept + number]);", r, tn__emit_function(p, r), r,
-                 tn__cu_piece(n, r), n->piece[r][0]);
+                 tn__cu_partial(n, r), n->partial[r][0]);
     TN__EACH_POSITION(p, r, 0) {
         tn__line(p, "{");
-        tn__line(p, "const %s b = p%d[part * kept + number];", tn__emit_type(p, r), n->piece[r][0]);
-        tn__line(p, "const tn_i64 j = p%d[part * kept + number];", n->piece[r][1]);
+        tn__line(p, "const %s b = p%d[part * kept + number];", tn__emit_type(p, r), n->partial[r][0]);
+        tn__line(p, "const tn_i64 j = p%d[part * kept + number];", n->partial[r][1]);
         tn__line(p, "if (j < R && (at%d[0] == R || %s(t%d[0], b))) { t%d[0] = b; at%d[0] = j; }", r,
                  tn__emit_function(p, r), r, r, r);
         tn__line(p, "}");

@@ -152,7 +152,7 @@ void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *
     }
 }
 
-/* ---- columns: a chunk a thread, then its positions ---- */
+/* ---- columns: a vector a thread, then its positions ---- */
 
 #define DOWN_PARTS  16384
 #define DOWN_PLACES 8192

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chunk's elements in CUDA C, and the care that divisions take. IEEE's divisions and square roots of float32 need a
- * few instructions unless operands are at the ends of the range. They are computed so, all elements of a chunk without
- * a branch; where `sure` says that an operand may have been there, the chunk, or a pass that can be repeated, is
+ * A vector's elements in CUDA C, and the care that divisions take. IEEE's divisions and square roots of float32 need a
+ * few instructions unless operands are at the ends of the range. They are computed so, all elements of a vector without
+ * a branch; where `sure` says that an operand may have been there, the vector, or a pass that can be repeated, is
  * computed once more with all care.
  */
 #include "compile/emit/gpu/form.h"
@@ -37,13 +37,13 @@ void tn__cu_declare_inverses(tn__printer *p, int pass)
     }
 }
 
-bool tn__cu_begin_careless(tn__printer *p, int pass)
+bool tn__cu_begin_unchecked(tn__printer *p, int pass)
 {
     const tn__nest *n = p->nest;
-    bool careless = false;
+    bool unchecked = false;
     for (int e = 0; e < n->expr_count; e++)
-        careless = careless || is_careless(n, e, pass);
-    if (!careless)
+        unchecked = unchecked || is_careless(n, e, pass);
+    if (!unchecked)
         return false;
     tn__emit_indent(p);
     tn__text_add(p->text, "bool sure = true");
@@ -65,10 +65,10 @@ static void elements(tn__printer *p, const tn__cu_form *f, int pass)
 
 void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass)
 {
-    if (!p->whole && tn__cu_begin_careless(p, pass)) {
-        p->careless = true;
+    if (!p->whole && tn__cu_begin_unchecked(p, pass)) {
+        p->unchecked = true;
         elements(p, f, pass);
-        p->careless = false;
+        p->unchecked = false;
         tn__line(p, "if (!sure) {");
         elements(p, f, pass);
         tn__line(p, "}");

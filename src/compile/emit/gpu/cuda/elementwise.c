@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementwise nests in CUDA C: a thread takes chunks of the last loop, several at once, all of whose loads come first
- * and all of whose stores last. Where all of a thread's chunks are there in full and every access is in one piece,
+ * Elementwise nests in CUDA C: a thread takes vectors of the last loop, several at once, all of whose loads come first
+ * and all of whose stores last. Where all of a thread's vectors are there in full and every access is in one piece,
  * which nearly all threads find by one question (`whole`), nothing else is asked.
  */
 #include "compile/emit/gpu/form.h"
 
-/* `whole`: where all chunks of a thread are there in full. */
+/* `whole`: where all vectors of a thread are there in full. */
 static void open_chunk(tn__printer *p, const tn__cu_form *f, bool whole)
 {
     tn__line(p, "#pragma unroll");
@@ -16,7 +16,7 @@ static void open_chunk(tn__printer *p, const tn__cu_form *f, bool whole)
     if (whole)
         tn__line(p, "const int live = %d;", f->width);
     else if (f->loop >= 0 &&
-             tn__nest_loops(p->nest) == 1u << f->loop) /* then none is left behind the last chunk, either */
+             tn__nest_loops(p->nest) == 1u << f->loop) /* then none is left behind the last vector, either */
         tn__line(p, "const ix live = (ix)n[%d] - b%d;", TN__EXTENT(f->loop), f->loop);
     else if (f->loop >= 0)
         tn__line(p, "const ix live = id < (ix)n[0] ? (ix)n[%d] - b%d : 0;", TN__EXTENT(f->loop), f->loop);
@@ -24,7 +24,7 @@ static void open_chunk(tn__printer *p, const tn__cu_form *f, bool whole)
         tn__line(p, "const ix live = id < (ix)n[0];");
 }
 
-/* What is stored of all chunks of a thread; or of chunk q. */
+/* What is stored of all vectors of a thread; or of vector q. */
 static void declare_results(tn__printer *p, const tn__cu_form *f, bool all)
 {
     const tn__nest *n = p->nest;
@@ -47,7 +47,7 @@ static void loads(tn__printer *p, const tn__cu_form *f, bool whole)
     tn__line(p, "}");
 }
 
-/* All loads of a thread's chunks, and random numbers apart from them, where nothing branches. */
+/* All loads of a thread's vectors, and random numbers apart from them, where nothing branches. */
 static void print_loads(tn__printer *p, const tn__cu_form *f, bool swift)
 {
     if (swift && !tn__cu_makes_random(p->nest)) {
@@ -70,7 +70,7 @@ static void print_loads(tn__printer *p, const tn__cu_form *f, bool swift)
     tn__line(p, "}");
 }
 
-/* The elements of each chunk, and their stores: where a thread is swift, all behind the last one's elements. */
+/* The elements of each vector, and their stores: where a thread is swift, all behind the last one's elements. */
 static void print_results(tn__printer *p, const tn__cu_form *f, bool swift, uint32_t inner)
 {
     const tn__nest *n = p->nest;
@@ -108,9 +108,9 @@ void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
 {
     tn__nest *n = p->nest;
     uint32_t all = tn__nest_loops(n), inner = f->loop >= 0 ? 1u << f->loop : 0;
-    p->chunk = "[q]";
+    p->vector = "[q]";
     tn__cu_begin(p, f);
-    bool swift = tn__cu_print_swift(p, f);
+    bool swift = tn__cu_print_aligned(p, f);
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, all);
     tn__cu_find(p, f, all);

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* The chunks of a thread: those it holds, or the next few; `full`: all of them are there. */
+/* The vectors of a thread: those it holds, or the next few; `full`: all of them are there. */
 static void open_chunk(tn__printer *p, const tn__cu_form *f, bool full)
 {
     tn__line(p, "#pragma unroll");
@@ -17,13 +17,14 @@ static void open_chunk(tn__printer *p, const tn__cu_form *f, bool full)
     tn__cu_decode(p, f, p->nest->reduced, "id");
     if (full)
         tn__line(p, "const int live = %d;", f->width);
-    else if (f->held && f->lanes == TN__CUDA_MOST) /* chunks are as few as may be: all but a thread's last are there */
+    else if (f->in_registers &&
+             f->lanes == TN__CUDA_MOST) /* vectors are as few as may be: all but a thread's last are there */
         tn__line(p, "const int live = q < %d || id < end ? %d : 0;", f->batch - 1, f->width);
     else
         tn__line(p, "const int live = id < end ? %d : 0;", f->width);
 }
 
-static void chunks(tn__printer *p, const tn__cu_form *f, int level, bool full)
+static void vectors(tn__printer *p, const tn__cu_form *f, int level, bool full)
 {
     open_chunk(p, f, full);
     tn__cu_load(p, f, level);
@@ -45,22 +46,22 @@ static void chunks(tn__printer *p, const tn__cu_form *f, int level, bool full)
 
 static void all_chunks(tn__printer *p, const tn__cu_form *f, int level, bool in_full)
 {
-    if (f->held) {
+    if (f->in_registers) {
         tn__line(p, "{");
         tn__line(p, "const ix at = lane;");
-        chunks(p, f, level, false);
+        vectors(p, f, level, false);
         tn__line(p, "}");
         return;
     }
     char step[16];
     snprintf(step, sizeof step, "%d", f->batch * f->lanes);
     tn__line(p, "ix at = begin + lane;");
-    for (int full = in_full; full >= 0; full--) { /* where nothing asks what is there, chunks do not wait for one
+    for (int full = in_full; full >= 0; full--) { /* where nothing asks what is there, vectors do not wait for one
                                                      another */
         tn__line(p, "for (; at < end - %d; at += %s) {", full ? (f->batch - 1) * f->lanes : 0,
-                 p->nest->part == TN__PART_PIECES ? "step" : step);
+                 p->nest->part == TN__PART_PARTIAL ? "step" : step);
         tn__cu_declare(p, f, level);
-        chunks(p, f, level, full);
+        vectors(p, f, level, full);
         tn__line(p, "}");
     }
 }
@@ -69,13 +70,13 @@ static void pass(tn__printer *p, const tn__cu_form *f, int level)
 {
     p->pass = level;
     tn__cu_declare_inverses(p, level);
-    if (f->held)
+    if (f->in_registers)
         tn__cu_declare(p, f, level);
     tn__line(p, "{");
-    p->whole = tn__cu_repeats(p, f, level) && tn__cu_begin_careless(p, level);
-    p->careless = p->whole;
+    p->whole = tn__cu_repeats(p, f, level) && tn__cu_begin_unchecked(p, level);
+    p->unchecked = p->whole;
     all_chunks(p, f, level, true);
-    p->careless = false;
+    p->unchecked = false;
     if (p->whole) {
         tn__line(p, "if (!sure) {");
         all_chunks(p, f, level, false);
@@ -116,10 +117,10 @@ static void store_pieces(tn__printer *p)
     const tn__nest *n = p->nest;
     tn__line(p, "if (there && lane == 0) {");
     for (int r = 0; r < n->reduction_count; r++) {
-        tn__line(p, "%c%d[(tn_i64)part * n[%d] + row] = t%d;", tn__cu_piece(n, r), n->piece[r][0], TN__CUDA_GROUPS(n),
-                 r);
+        tn__line(p, "%c%d[(tn_i64)part * n[%d] + row] = t%d;", tn__cu_partial(n, r), n->partial[r][0],
+                 TN__CUDA_GROUPS(n), r);
         if (tn__ops[n->reduction[r].op].props & TN_ARG)
-            tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = at%d;", n->piece[r][1], TN__CUDA_GROUPS(n), r);
+            tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = at%d;", n->partial[r][1], TN__CUDA_GROUPS(n), r);
     }
     tn__line(p, "}");
 }
@@ -143,8 +144,8 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
 {
     tn__nest *n = p->nest;
     int combinations = 0;
-    bool pieces = n->part == TN__PART_PIECES;
-    p->chunk = "[q]";
+    bool pieces = n->part == TN__PART_PARTIAL;
+    p->vector = "[q]";
     tn__cu_begin(p, f);
     for (int r = 0; r < n->reduction_count; r++)
         hoist_constants(p, n->reduction[r].arg);

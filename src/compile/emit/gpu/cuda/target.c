@@ -11,7 +11,7 @@
 
 #define MOST_BLOCKS ((int64_t)1 << 30)
 #define HALF_OF_REGISTERS 128 /* for each of a block's threads, so that two blocks have all */
-#define BLOCKS_OF_RANDOM 64 /* a multiprocessor: threads that take several chunks prepare once */
+#define BLOCKS_OF_RANDOM 64 /* a multiprocessor: threads that take several vectors prepare once */
 
 static void loops(tn__printer *p)
 {
@@ -42,7 +42,7 @@ static void call_part(tn__text *text, int count, const tn__nest_call *call, int 
 {
     bool first = true;
     for (int i = 0; i < count; i++) {
-        if (call[i].part != part || call[i].behind)
+        if (call[i].part != part || call[i].back_to_back)
             continue;
         if (first && !call[i].waits)
             tn__text_add(text, "    tn_take_over();\n    TN_STOP_IF_FAILED((*(const tn_failure *)fault));\n");
@@ -94,7 +94,7 @@ static void entry(tn__text *text, const tn__step *step, const char *name, int co
                   "    const tn_u64 *const s = a.s;\n"
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   name, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
-                  bounds, cluster, name, name, claim, step->late ? "" : "    tn_let_next_start();\n");
+                  bounds, cluster, name, name, claim, step->late_trigger ? "" : "    tn_let_next_start();\n");
     if (step->cluster) /* of one nest, which is alone */
         tn__text_addf(text,
                       "    tn_take_over();\n"
@@ -171,7 +171,7 @@ const tn__emit_target tn__emit_target_cuda = {
     .nest_head =
         "static __device__ __forceinline__ void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
         "tn_i64 blocks, tn_i64 *fault)\n",
-    .back_head =
+    .back_to_back_head =
         "static __device__ __forceinline__ auto %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
         "tn_i64 *fault)\n",
     .own_scalars = true,

@@ -12,7 +12,7 @@ static void load_tiles(tn__printer *p, const tn__cu_form *f)
     tn__nest *n = p->nest;
     int at = 0;
     for (int e = 0; e < n->expr_count; e++) {
-        if (!tn__cu_is_turned(p, f, &n->expr[e]))
+        if (!tn__cu_is_transposed(p, f, &n->expr[e]))
             continue;
         const tn__access *a = &n->access[n->expr[e].access];
         const char *type = tn__dtypes[a->dtype].ctype;
@@ -28,7 +28,7 @@ static void load_tiles(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "if (x%d < (ix)n[%d] && x%d < (ix)n[%d]) {", f->tiled, TN__EXTENT(f->tiled), f->loop,
              TN__EXTENT(f->loop));
     for (int e = 0; e < n->expr_count; e++) {
-        if (!tn__cu_is_turned(p, f, &n->expr[e]))
+        if (!tn__cu_is_transposed(p, f, &n->expr[e]))
             continue;
         int i = n->expr[e].access;
         tn__emit_indent(p);
@@ -56,7 +56,7 @@ void tn__cu_emit_tiles(tn__printer *p, const tn__cu_form *f)
 {
     tn__nest *n = p->nest;
     uint32_t all = tn__nest_loops(n), inner = 1u << f->loop | 1u << f->tiled;
-    p->chunk = "[q]";
+    p->vector = "[q]";
     tn__cu_begin(p, f);
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, all);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Chunks in CUDA C: what a thread loads, computes and stores together in a pass. */
+/* Vectors in CUDA C: what a thread loads, computes and stores together in a pass. */
 #include "compile/emit/gpu/form.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static void visit(tn__printer *p, const tn__cu_form *f, int index, uint32_t inne
     uint32_t bit = 1u << (pass < 31 ? pass : 31);
     if (e->kind == TN__EXPR_REDUCED || !(e->loops & inner) || e->passes & bit)
         return;
-    if (e->passes && f->held && e->loops & p->nest->reduced && !tn__cu_widens(p->nest, e)) {
+    if (e->passes && f->in_registers && e->loops & p->nest->reduced && !tn__cu_widens(p->nest, e)) {
         e->kept = e->kind != TN__EXPR_LOAD || e->arity;
         return;
     }
@@ -36,7 +36,7 @@ void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner)
     }
 }
 
-/* Is e a load, or random numbers, that this pass brings into chunks? */
+/* Is e a load, or random numbers, that this pass brings into vectors? */
 static bool brings(const tn__printer *p, const tn__cu_form *f, int index, int pass)
 {
     const tn__expr *e = &p->nest->expr[index];
@@ -47,7 +47,7 @@ static bool brings(const tn__printer *p, const tn__cu_form *f, int index, int pa
     return tn__cu_is_random(e) && f->width > 1 && p->nest->access[e->access].stride[f->loop] == 1;
 }
 
-/* ---- chunks ---- */
+/* ---- vectors ---- */
 
 static int chunk_width(const tn__cu_form *f, const tn__access *a)
 {
@@ -73,7 +73,7 @@ void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass)
     }
 }
 
-bool tn__cu_is_turned(const tn__printer *p, const tn__cu_form *f, const tn__expr *e)
+bool tn__cu_is_transposed(const tn__printer *p, const tn__cu_form *f, const tn__expr *e)
 {
     if (f->kind != TN__CUDA_TILES || e->kind != TN__EXPR_LOAD || e->arity)
         return false;
@@ -94,9 +94,9 @@ static bool later(const tn__cu_form *f, const tn__expr *e, int pass)
     return stays(f, e) && e->passes & ((1u << pass) - 1);
 }
 
-int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t chunks)
+int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t vectors)
 {
-    return (chunk_width(f, a) * (int64_t)tn_dtype_size(a->dtype) * chunks + 15) / 16 * 16;
+    return (chunk_width(f, a) * (int64_t)tn_dtype_size(a->dtype) * vectors + 15) / 16 * 16;
 }
 
 void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f)
@@ -121,14 +121,14 @@ void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass)
     const tn__nest *n = p->nest;
     for (int e = 0; e < n->expr_count; e++)
         if (stays(f, &n->expr[e]) && brings(p, f, e, pass) && !later(f, &n->expr[e], pass))
-            tn__line(p, "h%d[id] = c%d%s;", n->expr[e].access, n->expr[e].access, p->chunk);
+            tn__line(p, "h%d[id] = c%d%s;", n->expr[e].access, n->expr[e].access, p->vector);
 }
 
 static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e, bool apart)
 {
     const tn__access *a = &p->nest->access[e->access];
     tn__text_addf(p->text, "tn_%s%s(c%d%s, key%d, counter%d, (tn_u64)%s(", tn__ops[e->op].name, apart ? "_apart" : "",
-                  e->access, p->chunk, e->access, e->access, f->wide ? "" : "(tn_u32)");
+                  e->access, p->vector, e->access, e->access, f->wide ? "" : "(tn_u32)");
     tn__print_position(p, a);
     if (apart)
         tn__text_addf(p->text, "), carries%d);\n", e->access);
@@ -139,8 +139,8 @@ static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e
 static void round_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e)
 {
     if (tn__dtypes[e->dtype].compute != e->dtype && !e->loose)
-        tn__line(p, "for (int u = 0; u < %d; u++) c%d%s.e[u] = tn_round_%s(c%d%s.e[u]);", f->width, e->access, p->chunk,
-                 tn__dtypes[e->dtype].suffix, e->access, p->chunk);
+        tn__line(p, "for (int u = 0; u < %d; u++) c%d%s.e[u] = tn_round_%s(c%d%s.e[u]);", f->width, e->access,
+                 p->vector, tn__dtypes[e->dtype].suffix, e->access, p->vector);
 }
 
 static void load_access(tn__printer *p, const tn__cu_form *f, int index)
@@ -149,7 +149,7 @@ static void load_access(tn__printer *p, const tn__cu_form *f, int index)
     tn__access *a = &p->nest->access[e->access];
     int i = e->access;
     if (later(f, e, p->pass)) {
-        tn__line(p, "if (live) c%d%s = h%d[id];", i, p->chunk, i);
+        tn__line(p, "if (live) c%d%s = h%d[id];", i, p->vector, i);
         a->staged = true;
         return;
     }
@@ -158,15 +158,15 @@ static void load_access(tn__printer *p, const tn__cu_form *f, int index)
         tn__function(p, e->op, e->dtype); /* brings the generator into the text */
         print_random(p, f, e, false);
         round_random(p, f, e);
-    } else if (tn__cu_is_turned(p, f, e)) {
-        tn__text_addf(p->text, "c%d%s.e[0] = tile%d[j][i];\n", i, p->chunk, i);
+    } else if (tn__cu_is_transposed(p, f, e)) {
+        tn__text_addf(p->text, "c%d%s.e[0] = tile%d[j][i];\n", i, p->vector, i);
     } else if (chunk_width(f, a) == 1) {
-        tn__text_addf(p->text, "if (live > 0) c%d%s.e[0] = p%d[", i, p->chunk, i);
+        tn__text_addf(p->text, "if (live > 0) c%d%s.e[0] = p%d[", i, p->vector, i);
         tn__print_position(p, a);
         tn__text_add(p->text, "];\n");
     } else {
         bool piece = tn__cu_in_one_piece(p, f, i);
-        tn__text_addf(p->text, "%s(c%d%s, p%d + (", piece ? "tn_load" : "tn_load_apart", i, p->chunk, i);
+        tn__text_addf(p->text, "%s(c%d%s, p%d + (", piece ? "tn_load" : "tn_load_apart", i, p->vector, i);
         tn__print_position(p, a);
         if (piece)
             tn__text_addf(p->text, "), live, w%d);\n", i);
@@ -185,7 +185,7 @@ static void open_places(tn__printer *p, const tn__cu_form *f)
     }
 }
 
-/* The same in all threads: whether a chunk may begin where no block of the generator does, of four numbers at most, or
+/* The same in all threads: whether a vector may begin where no block of the generator does, of four numbers at most, or
  * counters carry. */
 void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass)
 {
@@ -220,12 +220,12 @@ void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
     tn__line(p, "}");
 }
 
-/* Loads that a chunk does just before it uses them: what all rows have in common comes from a cache, and registers are
+/* Loads that a vector does just before it uses them: what all rows have in common comes from a cache, and registers are
  * for what does not. */
 static bool comes_late(const tn__printer *p, const tn__cu_form *f, int e)
 {
     const tn__nest *n = p->nest;
-    return (f->held || f->shared) && n->expr[e].kind == TN__EXPR_LOAD &&
+    return (f->in_registers || f->shared) && n->expr[e].kind == TN__EXPR_LOAD &&
            tn__cu_same_in_rows(n, &n->access[n->expr[e].access]);
 }
 
@@ -242,7 +242,7 @@ void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass)
 {
     tn__nest *n = p->nest;
     for (int i = 0; i < n->access_count; i++)
-        n->access[i].staged = n->access[i].staged && f->held;
+        n->access[i].staged = n->access[i].staged && f->in_registers;
     load(p, f, pass, false);
     if (f->kind != TN__CUDA_ELEMENTWISE)
         tn__cu_mend_random(p, f, pass);
@@ -260,7 +260,7 @@ void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass)
 bool tn__cu_repeats(const tn__printer *p, const tn__cu_form *f, int pass)
 {
     const tn__nest *n = p->nest;
-    bool repeats = f->held || f->shared;
+    bool repeats = f->in_registers || f->shared;
     for (int e = 0; e < n->expr_count; e++)
         repeats = repeats && (!brings(p, f, e, pass) || comes_late(p, f, e) || later(f, &n->expr[e], pass));
     return repeats;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Index arithmetic in CUDA C: where chunks and rows are, and which of them can be moved at once. */
+/* Index arithmetic in CUDA C: where vectors and rows are, and which of them can be moved at once. */
 #include "compile/emit/gpu/form.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void print_carries(tn__printer *p, int i)
         if (a->stride[l])
             tn__text_addf(p->text, " + (n[%d] > 0 ? n[%d] * (n[%d] - 1) : 0)", tn__stride_param(a, l),
                           tn__stride_param(a, l), TN__EXTENT(l));
-    tn__text_add(p->text, ") >> 1) > 0xffffff00u;\n"); /* two elements of a block at least; a chunk may go beyond the
+    tn__text_add(p->text, ") >> 1) > 0xffffff00u;\n"); /* two elements of a block at least; a vector may go beyond the
                                                           last */
 }
 
@@ -62,14 +62,15 @@ void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
         }
     for (int r = 0; r < p->nest->reduction_count && p->nest->part != TN__PART_WHOLE; r++)
         if (p->nest->reduction[r].about_mean)
-            tn__line(p, "tn_deviations *const d%d = (tn_deviations *)p%d;", p->nest->piece[r][0], p->nest->piece[r][0]);
+            tn__line(p, "tn_deviations *const d%d = (tn_deviations *)p%d;", p->nest->partial[r][0],
+                     p->nest->partial[r][0]);
     if (p->nest->reduced) {
         tn__emit_extent(p);
         tn__line(p, "(void)R;");
     }
 }
 
-bool tn__cu_print_swift(tn__printer *p, const tn__cu_form *f)
+bool tn__cu_print_aligned(tn__printer *p, const tn__cu_form *f)
 {
     bool any = false;
     for (int i = 0; i < p->nest->access_count; i++) {
@@ -104,13 +105,13 @@ void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const c
         tn__line(p, "ix d = %s;", from);
     uint32_t left = loops;
     for (int step = 0; step < count; step++) {
-        bool chunk = f->loop >= 0 && left >> f->loop & 1;
-        int l = chunk ? f->loop : 31 - __builtin_clz(left);
-        int extent = chunk ? TN__CUDA_CHUNKS(n) : TN__EXTENT(l), magic = chunk ? extent + 1 : TN__CUDA_MAGIC(n, l);
+        bool vector = f->loop >= 0 && left >> f->loop & 1;
+        int l = vector ? f->loop : 31 - __builtin_clz(left);
+        int extent = vector ? TN__CUDA_VECTORS(n) : TN__EXTENT(l), magic = vector ? extent + 1 : TN__CUDA_MAGIC(n, l);
         left &= ~(1u << l);
-        const char *name = chunk ? "b" : "x";
+        const char *name = vector ? "b" : "x";
         char times[24] = "";
-        if (chunk && f->width > 1)
+        if (vector && f->width > 1)
             snprintf(times, sizeof times, " * %d", f->width);
         if (!left) {
             tn__line(p, "const ix %s%d = %s%s;", name, l, count > 1 ? "d" : from, times);

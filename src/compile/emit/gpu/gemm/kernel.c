@@ -70,8 +70,8 @@ void tn__product_keep_values(tn__printer *p, int level)
 static bool from_sums(const tn__nest *n)
 {
     const tn__product_tile *t = &n->product.tile;
-    return t->core == TN__CORE_PLAIN && !n->reduced && !n->product.goes_on && !tn__product_along_k(n, 1) &&
-           t->columns_each * tn_dtype_size(n->product.dtype) % (16 * t->slices) == 0;
+    return t->main_loop == TN__MAIN_LOOP_PLAIN && !n->reduced && !n->product.back_to_back &&
+           !tn__product_along_k(n, 1) && t->columns_each * tn_dtype_size(n->product.dtype) % (16 * t->slices) == 0;
 }
 
 /* Does a thread store neighbouring elements at once? Where it has sums, or behind another product. */
@@ -79,7 +79,7 @@ static bool in_quads(const tn__nest *n, int s)
 {
     const tn__access *a = &n->access[n->store[s].access];
     bool sums = from_sums(n) && a->near && a->dtype == n->product.dtype;
-    return (sums || n->product.tile.core == TN__CORE_BACK) && n->product.column_loop >= 0 &&
+    return (sums || n->product.tile.main_loop == TN__MAIN_LOOP_BACK_TO_BACK) && n->product.column_loop >= 0 &&
            a->stride[n->product.column_loop] == 1 && tn__dtypes[a->dtype].compute == a->dtype;
 }
 
@@ -104,7 +104,7 @@ void tn__product_store_kept(tn__printer *p, int level)
             tn__text_addf(p->text, " = tn_f32_to_%s(kept%d[u]);\n", tn__dtypes[a->dtype].suffix, s);
         else
             tn__text_addf(p->text, " = kept%d[u];\n", s);
-        if (n->product.goes_on && a->value == n->product.next_value)
+        if (n->product.back_to_back && a->value == n->product.next_value)
             tn__line(p, "((%s *)tn_lines)[row * core::COLUMNS + column] = kept%d[u];", tn__product_type(n), s);
     }
 }
@@ -147,14 +147,14 @@ void tn__product_emit_constants(tn__printer *p)
 void tn__product_prepare_next(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
-    if (product->goes_on)
+    if (product->back_to_back)
         tn__line(p, "const auto next = %s(p, n + n[%d], s, block, fault);", product->next, product->next_param);
 }
 
 /* The block's rows are in memory, and its threads have b: on with the nest behind. */
 void tn__product_emit_next(tn__printer *p)
 {
-    if (!p->nest->product.goes_on)
+    if (!p->nest->product.back_to_back)
         return;
     tn__line(p, "__syncthreads();");
     tn__line(p, "next(held);");
@@ -200,7 +200,7 @@ static void emit_back(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
-    p->emitter->needs |= TN__NEEDS_THIN;
+    p->emitter->needs |= TN__NEEDS_SKINNY;
     tn__line(p, "typedef tn_back_product<%s, %d, %d, %d> core;", tn__product_type(n), t->rows, t->threads, t->step);
     tn__line(p, "const tn_i64 top = block * core::ROWS, left = 0;");
     tn__line(p, "const int rows = tn_within(n[%d] - top, core::ROWS);", TN__EXTENT(n->product.row_loop));
@@ -237,7 +237,7 @@ static void emit_from_sums(tn__printer *p)
     int each = t->rows_each * t->columns_each / t->slices;
     tn__product_mark(n, each);
     tn__line(p, "constexpr int each = core::EACH;");
-    tn__product_emit_core(p, &(tn__product_spread){each, "core::own_row(u)", "core::own_column(u)", .sums = true});
+    tn__product_emit_main_loop(p, &(tn__product_spread){each, "core::own_row(u)", "core::own_column(u)", .sums = true});
     emit_passes(p, "core::own_row(u)", "core::own_column(u)", true);
     for (int s = 0; s < n->store_count; s++) {
         char down[24], across[24];
@@ -257,7 +257,7 @@ static void emit_elementwise(tn__printer *p)
     int turns = differs_down(n) ? 1 : (all + AT_ONCE - 1) / AT_ONCE, each = (all + turns - 1) / turns;
     tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, each = %d;", each);
     tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
-    tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column",
+    tn__product_emit_main_loop(p, &(tn__product_spread){each, "first + u * down", "own_column",
                                                    .ready = tn__product_prepare_next});
     tn__line(p, "for (int begin = first; begin < core::ROWS; begin += each * down) {");
     emit_passes(p, "begin + u * down", "own_column", false);
@@ -271,8 +271,8 @@ void tn__emit_cuda_product(tn__printer *p)
     tn__product_find(n);
     p->emitter->needs |= TN__NEEDS_PRODUCTS;
     p->vector_loop = -1;
-    p->chunk = "";
-    if (n->product.tile.core == TN__CORE_BACK) {
+    p->vector = "";
+    if (n->product.tile.main_loop == TN__MAIN_LOOP_BACK_TO_BACK) {
         emit_back(p);
         return;
     }
@@ -303,5 +303,7 @@ void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip,
         launch->spread = (int)((blocks + chip->multiprocessors - 1) / chip->multiprocessors);
     int words = t->rows_each * t->columns_each * (int)tn_dtype_size(nest->product.dtype) / 4;
     if (launch->spread == 1 && t->threads == TN__CUDA_THREADS && words <= FEW_WORDS)
-        launch->registers = t->core == TN__CORE_WHOLE ? LESS_REGISTERS : t->core == TN__CORE_PLAIN ? MORE_REGISTERS : 0;
+        launch->registers = t->main_loop == TN__MAIN_LOOP_RESIDENT ? LESS_REGISTERS
+                            : t->main_loop == TN__MAIN_LOOP_PLAIN  ? MORE_REGISTERS
+                                                                   : 0;
 }

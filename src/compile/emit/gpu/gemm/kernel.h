@@ -40,7 +40,7 @@ void tn__product_steps(const tn__nest *n, int access, char down[24], char across
 /* Which tile is the block's. */
 void tn__product_emit_place(tn__printer *p);
 /* The tile into shared memory or registers, and what has been marked into registers. */
-void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread);
+void tn__product_emit_main_loop(tn__printer *p, const tn__product_spread *spread);
 
 /* ---- kernel.c ---- */
 

@@ -137,7 +137,7 @@ static void ready_rows(tn__printer *p)
     const tn__product_tile *t = &p->nest->product.tile;
     tn__product_prepare_next(p);
     tn__product_emit_constants(p);
-    if (t->core == TN__CORE_THIN && turns_of(t) == 1)
+    if (t->main_loop == TN__MAIN_LOOP_SKINNY && turns_of(t) == 1)
         aim_rows(p);
 }
 
@@ -152,7 +152,7 @@ void tn__product_emit_rows(tn__printer *p)
     tn__line(p, "constexpr int each = %d;", turns);
     tn__product_spread spread = {turns, "warp + u * (core::THREADS / 32)", "lane", .any = "warp < rows",
                                  .ready = ready_rows};
-    tn__product_emit_core(p, &spread);
+    tn__product_emit_main_loop(p, &spread);
     tn__line(p, "#pragma unroll%s", turns <= MOST_TURNS ? "" : " 1");
     tn__line(p, "for (int turn = 0; turn < %d; turn++) {", turns);
     tn__line(p, "const int own_row = warp + turn * (core::THREADS / 32);");
@@ -185,7 +185,7 @@ void tn__product_emit_columns(tn__printer *p)
     tn__product_mark(p->nest, each);
     tn__line(p, "const int own_column = threadIdx.x %% core::COLUMNS, lane = threadIdx.x / core::COLUMNS;");
     tn__line(p, "constexpr int lanes = core::THREADS / core::COLUMNS, each = core::ROWS / lanes;");
-    tn__product_emit_core(p, &(tn__product_spread){each, "lane + u * lanes", "own_column", .ready = NULL});
+    tn__product_emit_main_loop(p, &(tn__product_spread){each, "lane + u * lanes", "own_column", .ready = NULL});
     if (product->column_loop >= 0)
         tn__line(p, "const tn_i64 x%d = left + own_column;", product->column_loop);
     tn__emit_extent(p);

@@ -45,9 +45,9 @@ static void emit_places(tn__printer *p, bool early)
     tn__line(p, "for (int line = threadIdx.x; line < %s; line += core::THREADS) {", a->by_k ? extent : "rows");
     tn__line(p, "const tn_i64 x%d = %sline;", n->product.row_loop, a->by_k ? "" : "top + ");
     tn__emit_scope(p);
-    p->fresh = early;
+    p->early = early;
     tn__emit_need(p, a->lines_at);
-    p->fresh = false;
+    p->early = false;
     snprintf(extent, sizeof extent, "n[%d]", k_param(n, a));
     tn__line(p, "tn_lines[line] = v%d * %s;", a->lines_at,
              a->by_k ? extent : stride_text(a, n->product.row_loop, step, sizeof step));
@@ -78,11 +78,11 @@ static void emit_factor(tn__printer *p, int k)
 /* Does the core keep what a thread needs of b in registers? */
 static bool holds(const tn__nest *n)
 {
-    return n->product.tile.core == TN__CORE_THIN || n->product.tile.core == TN__CORE_SHORT;
+    return n->product.tile.main_loop == TN__MAIN_LOOP_SKINNY || n->product.tile.main_loop == TN__MAIN_LOOP_SHORT;
 }
 
 /* Does a lie in shared memory before the first of b's copies is started? */
-static bool is_whole(const tn__nest *n) { return n->product.tile.core == TN__CORE_WHOLE; }
+static bool is_whole(const tn__nest *n) { return n->product.tile.main_loop == TN__MAIN_LOOP_RESIDENT; }
 
 static void emit_type(tn__printer *p)
 {
@@ -93,21 +93,22 @@ static void emit_type(tn__printer *p)
     const tn__access *a = &n->access[n->product.access[0]];
     const char *gathered = a->by_k ? ", true, true" : a->lines ? ", true" : "", *truth[] = {"false", "true"};
     bool few = a->gather_extent <= t->step * t->slices * t->stages;
-    p->emitter->needs |= (t->core == TN__CORE_TENSOR ? TN__NEEDS_TENSOR : 0) |
-                         (t->core == TN__CORE_WHOLE ? TN__NEEDS_WHOLE : 0) | (holds(n) ? TN__NEEDS_THIN : 0);
-    p->emitter->whole_products |= t->core == TN__CORE_WHOLE;
-    if (t->core == TN__CORE_TENSOR)
+    p->emitter->needs |= (t->main_loop == TN__MAIN_LOOP_TENSOR ? TN__NEEDS_TENSOR : 0) |
+                         (t->main_loop == TN__MAIN_LOOP_RESIDENT ? TN__NEEDS_RESIDENT : 0) |
+                         (holds(n) ? TN__NEEDS_SKINNY : 0);
+    p->emitter->resident_products |= t->main_loop == TN__MAIN_LOOP_RESIDENT;
+    if (t->main_loop == TN__MAIN_LOOP_TENSOR)
         tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns,
                  t->rows_each, t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
-    else if (t->core == TN__CORE_WHOLE)
+    else if (t->main_loop == TN__MAIN_LOOP_RESIDENT)
         tn__line(p, "typedef tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d%s> core;", tn__product_type(n),
                  t->rows, t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages,
                  gathered);
-    else if (t->core == TN__CORE_THIN)
+    else if (t->main_loop == TN__MAIN_LOOP_SKINNY)
         tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns,
-                 t->slices, tn__product_in_one_piece(n) ? "true" : "false", tn__product_thin_once(n) ? "true" : "false",
-                 gathered);
-    else if (t->core == TN__CORE_SHORT)
+                 t->slices, tn__product_in_one_piece(n) ? "true" : "false",
+                 tn__product_skinny_once(n) ? "true" : "false", gathered);
+    else if (t->main_loop == TN__MAIN_LOOP_SHORT)
         tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns,
                  t->threads, t->step, gathered);
     else
@@ -164,7 +165,7 @@ void tn__product_emit_origins(tn__printer *p)
             if (l == product->row_loop || l == product->column_loop)
                 reach += llabs(a->stride[l]) * (l == product->row_loop ? product->tile.rows : product->tile.columns);
         bool plain = a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle;
-        a->near = many && plain && !a->held && !a->own && a->value >= 0 && reach < INT32_MAX;
+        a->near = many && plain && !a->in_registers && !a->own && a->value >= 0 && reach < INT32_MAX;
         if (!a->near)
             continue;
         tn__emit_indent(p);
@@ -185,13 +186,13 @@ void tn__product_find(tn__nest *n)
     for (int e = 0; e < n->expr_count; e++) { /* each stands behind what it needs */
         tn__expr *x = &n->expr[e];
         const tn__access *a = x->kind == TN__EXPR_LOAD ? &n->access[x->access] : NULL;
-        x->given = !a || a->given;
+        x->early = !a || a->early;
         x->free = x->kind != TN__EXPR_PRODUCT && x->kind != TN__EXPR_REDUCED && x->kind != TN__EXPR_SINGLE &&
                   x->kind != TN__EXPR_RAW && !(a && a->gathered && !a->known);
         x->same = x->kind == TN__EXPR_SCALAR || (x->kind == TN__EXPR_OP && !x->user && !tn__is_divided(x));
         for (int i = 0; i < x->arity; i++) {
             const tn__expr *arg = &n->expr[x->arg[i]];
-            x->given = x->given && arg->given;
+            x->early = x->early && arg->early;
             x->free = x->free && arg->free;
             x->same = x->same && arg->same;
         }
@@ -232,7 +233,7 @@ void tn__product_mark(tn__nest *n, int each)
 static bool any_ahead(const tn__nest *n, bool first)
 {
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && n->expr[e].given == first)
+        if (n->expr[e].kept && n->expr[e].early == first)
             return true;
     return false;
 }
@@ -260,13 +261,13 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
     if (!any_ahead(n, first))
         return;
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && n->expr[e].given == first) {
+        if (n->expr[e].kept && n->expr[e].early == first) {
             tn__line(p, "%s k%d[each];", tn__emit_variable_type(n->expr[e].dtype), e);
             others |= !fetched(n, spread, e);
         }
     tn__line(p, "if (%s && columns > 0) {", spread->any ? spread->any : "rows > 0");
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && n->expr[e].given == first && fetched(n, spread, e)) {
+        if (n->expr[e].kept && n->expr[e].early == first && fetched(n, spread, e)) {
             char down[24], across[24];
             int access = n->expr[e].access;
             tn__product_steps(n, access, down, across);
@@ -282,11 +283,11 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
     tn__line(p, "#pragma unroll");
     tn__line(p, "for (int u = 0; u < each; u++) {");
     tn__product_open_element(p, true, spread->row, spread->column);
-    p->fresh = first;
+    p->early = first;
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && n->expr[e].given == first && !fetched(n, spread, e))
+        if (n->expr[e].kept && n->expr[e].early == first && !fetched(n, spread, e))
             tn__emit_need(p, e);
-    p->fresh = false;
+    p->early = false;
     tn__line(p, "}");
     tn__line(p, "}");
     tn__line(p, "}");
@@ -344,7 +345,7 @@ static void emit_start(tn__printer *p, bool a, bool b, bool last, int depth)
     } else if (!holds(p->nest))
         tn__line(p, "tn_start<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", names[a], names[b], names[last],
                  depth);
-    else if (b && p->nest->product.tile.core == TN__CORE_THIN)
+    else if (b && p->nest->product.tile.main_loop == TN__MAIN_LOOP_SKINNY)
         tn__line(p, "core::hold(held, tile, factor1, n[%d]);", depth);
     else if (b)
         tn__line(p, "core::hold(held, factor1, own_column);");
@@ -358,7 +359,7 @@ static void emit_run(tn__printer *p, const tn__product_spread *spread, int depth
         tn__line(p, "core::run(sum, tile, factor0, factor1, n[%d]);", depth);
         return;
     }
-    if (t->core == TN__CORE_SHORT) {
+    if (t->main_loop == TN__MAIN_LOOP_SHORT) {
         tn__line(p, "const auto product = [&](int row, int) { return core::at(factor0, held, row); };");
         return;
     }
@@ -376,13 +377,13 @@ static void emit_stop(tn__printer *p)
  * have ended; and what elements need beside the product comes along with its factors, not behind them. Whether
  * something has failed is asked for first, but waited for when the loads behind it are under way, too, unless these are
  * at positions that may not be there. */
-void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
+void tn__product_emit_main_loop(tn__printer *p, const tn__product_spread *spread)
 {
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
     int depth = k_param(n, a) + 1;
-    bool places_first = a->lines && n->expr[a->lines_at].given, places_late = a->lines && !places_first;
-    bool a_first = a->given && !places_late, b_first = is_whole(n) ? b->constant : b->given;
+    bool places_first = a->lines && n->expr[a->lines_at].early, places_late = a->lines && !places_first;
+    bool a_first = a->early && !places_late, b_first = is_whole(n) ? b->constant : b->early;
     emit_factors(p);
     if (holds(n))
         tn__line(p, "core::held held;");
@@ -398,7 +399,7 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     if (a_first)
         emit_start(p, true, b_first && is_whole(n), b_first, depth);
     emit_ahead(p, spread, true);
-    bool aims = n->product.tile.core == TN__CORE_THIN, lines_known = !a->lines || places_first;
+    bool aims = n->product.tile.main_loop == TN__MAIN_LOOP_SKINNY, lines_known = !a->lines || places_first;
     if (spread->ready)
         spread->ready(p);
     if (aims && b_first)

@@ -107,13 +107,13 @@ static bool is_matrix(const tn__nest *nest)
            !nest->access[p->access[0]].lines;
 }
 
-bool tn__product_thin_once(const tn__nest *nest)
+bool tn__product_skinny_once(const tn__nest *nest)
 {
     const tn__nest_product *p = &nest->product;
     return tn__product_extents_of(nest).depth <= (int64_t)p->tile.threads * 16 / (int)tn_dtype_size(p->dtype);
 }
 
-bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__device *device)
+bool tn__product_fits_back_to_back(const tn__nest *first, const tn__nest *next, const tn__device *device)
 {
     const tn__nest_product *p = &first->product, *q = &next->product;
     if (!is_matrix(first) || !is_matrix(next) || next->reduced || p->dtype != q->dtype)
@@ -126,7 +126,7 @@ bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__
         return false;
     tn__nest settled = *first;
     tn__product_settle(&settled, device);
-    return settled.product.tile.core == TN__CORE_THIN && tn__product_thin_once(&settled);
+    return settled.product.tile.main_loop == TN__MAIN_LOOP_SKINNY && tn__product_skinny_once(&settled);
 }
 
 /* Is an access of `next` to the elements of the first factor of `first`, each where that has it? */
@@ -139,16 +139,16 @@ static bool reads_factor(const tn__nest *next, const tn__access *a, const tn__ne
            a->stride[q->column_loop] == factor->gather_stride;
 }
 
-void tn__product_put_behind(tn__nest *first, tn__nest *next)
+void tn__product_join_back_to_back(tn__nest *first, tn__nest *next)
 {
     tn__product_tile tile = first->product.tile;
-    tile.core = TN__CORE_BACK;
+    tile.main_loop = TN__MAIN_LOOP_BACK_TO_BACK;
     tile.step = tile.columns;
     tile.columns = tile.threads * 16 / (int)tn_dtype_size(first->product.dtype);
     next->product.tile = tile;
     for (int i = 0; i < next->access_count; i++)
-        next->access[i].held = reads_factor(next, &next->access[i], first);
-    first->product.goes_on = true;
+        next->access[i].in_registers = reads_factor(next, &next->access[i], first);
+    first->product.back_to_back = true;
     first->product.next_value = next->access[next->product.access[0]].value;
 }
 
@@ -202,14 +202,14 @@ static const tn__product_tile short_tiles[] = {{128, 8, 2, 2, 8, 1, 16, 2, 0, 0}
 static const struct {
     const tn__product_tile *tile;
     int count;
-    tn__product_core core;
-    bool whole_columns, beside;
-} lists[] = {{plain_tiles, COUNT(plain_tiles), TN__CORE_PLAIN, false, false},
-             {tall_tiles, COUNT(tall_tiles), TN__CORE_PLAIN, true, false},
-             {tensor_tiles, COUNT(tensor_tiles), TN__CORE_TENSOR, false, false},
-             {thin_tiles, COUNT(thin_tiles), TN__CORE_THIN, false, false},
-             {short_tiles, COUNT(short_tiles), TN__CORE_SHORT, true, false},
-             {beside_tiles, COUNT(beside_tiles), TN__CORE_PLAIN, false, true}};
+    tn__main_loop main_loop;
+    bool whole_columns, horizontal;
+} lists[] = {{plain_tiles, COUNT(plain_tiles), TN__MAIN_LOOP_PLAIN, false, false},
+             {tall_tiles, COUNT(tall_tiles), TN__MAIN_LOOP_PLAIN, true, false},
+             {tensor_tiles, COUNT(tensor_tiles), TN__MAIN_LOOP_TENSOR, false, false},
+             {thin_tiles, COUNT(thin_tiles), TN__MAIN_LOOP_SKINNY, false, false},
+             {short_tiles, COUNT(short_tiles), TN__MAIN_LOOP_SHORT, true, false},
+             {beside_tiles, COUNT(beside_tiles), TN__MAIN_LOOP_PLAIN, false, true}};
 
 static int list_of(int *i)
 {
@@ -231,8 +231,8 @@ tn__product_tile tn__product_tile_of(int i)
 {
     int list = list_of(&i);
     tn__product_tile tile = lists[list].tile[i];
-    tile.core = lists[list].core;
-    int together = tile.core == TN__CORE_TENSOR ? 32 : 1; /* a warp's share, not a thread's */
+    tile.main_loop = lists[list].main_loop;
+    int together = tile.main_loop == TN__MAIN_LOOP_TENSOR ? 32 : 1; /* a warp's share, not a thread's */
     tile.threads = tile.rows * tile.columns / (tile.rows_each * tile.columns_each) * tile.slices * together;
     return tile;
 }
@@ -252,14 +252,15 @@ static double cycles(const tn__product_tile *t, const tn__product_extents *e, in
     double blocks = (double)(e->batch * parts(e->rows, t->rows) * parts(e->columns, t->columns));
     double each = (double)parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
     double rounds = (double)parts(e->depth, t->step * t->slices), depth = rounds * t->step * t->slices;
-    double columns = t->core == TN__CORE_THIN ? (double)e->columns : t->columns; /* it takes no others */
+    double columns = t->main_loop == TN__MAIN_LOOP_SKINNY ? (double)e->columns : t->columns; /* it takes no others */
     double terms = each * t->rows * columns * depth, fma = terms / 128 * wide,
            pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
     double reads = fma * (1.0 / t->rows_each + 1.0 / t->columns_each);
     double bytes = blocks * (t->rows + columns) * (double)e->depth * size / (21.0 * multiprocessors);
-    double busy = t->core == TN__CORE_TENSOR ? 1.3 * pieces + 0.9 * bytes : 1.8 * fma + 0.85 * reads + 0.3 * bytes;
+    double busy =
+        t->main_loop == TN__MAIN_LOOP_TENSOR ? 1.3 * pieces + 0.9 * bytes : 1.8 * fma + 0.85 * reads + 0.3 * bytes;
     double waits = rounds * 1000 / (t->stages - 1);
-    double base = t->core == TN__CORE_THIN || t->core == TN__CORE_SHORT ? 2400 : 3600;
+    double base = t->main_loop == TN__MAIN_LOOP_SKINNY || t->main_loop == TN__MAIN_LOOP_SHORT ? 2400 : 3600;
     return base + (busy > waits ? busy : waits) + each * (200 * rounds + 190 * t->threads / 32);
 }
 
@@ -272,7 +273,8 @@ static double least_cycles(const tn__product_extents *e, const tn__device *devic
     for (int i = 0; i < tn__product_tile_count(); i++) {
         tn__product_tile tile = tn__product_tile_of(i);
         double time = cycles(&tile, e, device->capabilities.multiprocessors, size);
-        if ((tile.core == TN__CORE_PLAIN || (tile.core == TN__CORE_THIN && e->columns <= MOST_THIN)) &&
+        if ((tile.main_loop == TN__MAIN_LOOP_PLAIN ||
+             (tile.main_loop == TN__MAIN_LOOP_SKINNY && e->columns <= MOST_THIN)) &&
             (!least || time < least))
             least = time;
     }
@@ -328,7 +330,7 @@ static int part_of_stage(const tn__nest *nest, const tn__product_tile *t, int fa
     int quad = 16 / (int)tn_dtype_size(nest->product.dtype), lines = factor ? t->columns : t->rows;
     bool along_k = tn__product_along_k(nest, factor);
     int inner = along_k ? depth : lines, outer = along_k ? lines : depth;
-    int odd = t->core == TN__CORE_TENSOR && !along_k ? 2 * quad : quad;
+    int odd = t->main_loop == TN__MAIN_LOOP_TENSOR && !along_k ? 2 * quad : quad;
     return (inner + (inner / odd % 2 ? 0 : odd)) * outer;
 }
 
@@ -344,17 +346,17 @@ static int64_t shared(const tn__nest *nest, const tn__product_tile *t)
 {
     int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices;
     int64_t a = part_of_stage(nest, t, 0, depth), b = part_of_stage(nest, t, 1, depth);
-    int64_t result = t->slices * t->rows * (t->columns + (t->core == TN__CORE_TENSOR ? 8 : quad));
-    if (t->core == TN__CORE_THIN)
+    int64_t result = t->slices * t->rows * (t->columns + (t->main_loop == TN__MAIN_LOOP_TENSOR ? 8 : quad));
+    if (t->main_loop == TN__MAIN_LOOP_SKINNY)
         return size * (t->slices * t->rows * MOST_THIN +
                        (tn__product_in_one_piece(nest) ? tn__product_extents_of(nest).columns * t->threads * quad : 0));
-    if (t->core == TN__CORE_SHORT)
+    if (t->main_loop == TN__MAIN_LOOP_SHORT)
         return 0;
-    if (t->core == TN__CORE_WHOLE)
+    if (t->main_loop == TN__MAIN_LOOP_RESIDENT)
         return size * (parts(tn__product_extents_of(nest).depth, depth) * a +
                        (t->stages * b > result ? t->stages * b : result));
-    bool by_k =
-        t->core == TN__CORE_PLAIN && t->step % 2 == 0 && !tn__product_along_k(nest, 0) && !tn__product_along_k(nest, 1);
+    bool by_k = t->main_loop == TN__MAIN_LOOP_PLAIN && t->step % 2 == 0 && !tn__product_along_k(nest, 0) &&
+                !tn__product_along_k(nest, 1);
     int64_t stage = a + b + (by_k ? b / depth : 0); /* what the core reads behind a stage */
     return size * (t->stages * stage > result ? t->stages * stage : result);
 }
@@ -375,36 +377,37 @@ static bool is_constant(const tn__nest *n, int e)
 }
 
 /* Can the first factor lie in shared memory, all of k, before a run's first launch waits for what is before it? Worth
- * it where that is long work, of warps that are slices of their own (product_whole.cuh), and where there is room for
+ * it where that is long work, of warps that are slices of their own (product_resident.cuh), and where there is room for
  * others beside it. */
 static bool fits_whole(const tn__nest *nest, const tn__device *device)
 {
     const tn__access *a = &nest->access[nest->product.access[0]];
     tn__product_tile tile = nest->product.tile;
-    if (tile.core != TN__CORE_PLAIN || tile.columns != 32 || tile.threads != 32 * tile.slices ||
+    if (tile.main_loop != TN__MAIN_LOOP_PLAIN || tile.columns != 32 || tile.threads != 32 * tile.slices ||
         !tn__product_is_long(nest) || !a->constant || (a->lines && !is_constant(nest, a->lines_at)) || a->by_k ||
         !tn__product_along_k(nest, 0) || tn__product_along_k(nest, 1))
         return false;
-    tile.core = TN__CORE_WHOLE;
+    tile.main_loop = TN__MAIN_LOOP_RESIDENT;
     int64_t memory = (int64_t)device->capabilities.shared_memory;
     return shared(nest, &tile) <= memory - memory * BESIDE_WHOLE / 100;
 }
 
 /* May tile number i compute the nest? The smallest ones fit any GPU. */
-static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__device *device, int i, bool beside)
+static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__device *device, int i, bool horizontal)
 {
     tn__product_tile tile = tn__product_tile_of(i);
     int list = list_of(&i);
     bool whole_columns = nest->product.row_loop >= 0 && nest->reduced == 1u << nest->product.row_loop;
     size_t limit = device->capabilities.shared_memory ? device->capabilities.shared_memory : 48 << 10;
-    if ((lists[list].beside && !beside) || (size_t)shared(nest, &tile) + RESERVED > limit ||
-        lists[list].whole_columns != whole_columns || (tile.core == TN__CORE_TENSOR && !nest->product.tensor))
+    if ((lists[list].horizontal && !horizontal) || (size_t)shared(nest, &tile) + RESERVED > limit ||
+        lists[list].whole_columns != whole_columns || (tile.main_loop == TN__MAIN_LOOP_TENSOR && !nest->product.tensor))
         return false;
-    if (tile.core == TN__CORE_THIN && (!tn__product_along_k(nest, 0) || e->columns < 1 || e->columns > MOST_THIN))
+    if (tile.main_loop == TN__MAIN_LOOP_SKINNY &&
+        (!tn__product_along_k(nest, 0) || e->columns < 1 || e->columns > MOST_THIN))
         return false;
-    if (tile.core == TN__CORE_SHORT && (e->depth < 1 || e->depth > MOST_SHORT))
+    if (tile.main_loop == TN__MAIN_LOOP_SHORT && (e->depth < 1 || e->depth > MOST_SHORT))
         return false;
-    if (tile.core != TN__CORE_PLAIN && nest->access[nest->product.access[0]].by_k)
+    if (tile.main_loop != TN__MAIN_LOOP_PLAIN && nest->access[nest->product.access[0]].by_k)
         return false;
     int quad = 16 / (int)tn_dtype_size(nest->product.dtype); /* of a line along k, which is read in them */
     if (tile.step % quad && (tn__product_along_k(nest, 0) || tn__product_along_k(nest, 1)))
@@ -419,7 +422,7 @@ static double cycles_of(const tn__nest *nest, const tn__product_tile *tile, cons
 }
 
 /* Of the tiles that take no more blocks and cycles than these the one that takes the fewest cycles. */
-static void settle(tn__nest *nest, const tn__device *device, bool beside, int64_t blocks, double most)
+static void settle(tn__nest *nest, const tn__device *device, bool horizontal, int64_t blocks, double most)
 {
     tn__product_extents e = tn__product_extents_of(nest);
     double least = 0;
@@ -427,8 +430,9 @@ static void settle(tn__nest *nest, const tn__device *device, bool beside, int64_
     for (int i = 0; i < tn__product_tile_count(); i++) {
         tn__product_tile tile = tn__product_tile_of(i);
         double time = cycles_of(nest, &tile, device);
-        if (!fits(nest, &e, device, i, beside) || (any && time >= least) ||
-            (beside && (time > most || e.batch * parts(e.rows, tile.rows) * parts(e.columns, tile.columns) > blocks)))
+        if (!fits(nest, &e, device, i, horizontal) || (any && time >= least) ||
+            (horizontal &&
+             (time > most || e.batch * parts(e.rows, tile.rows) * parts(e.columns, tile.columns) > blocks)))
             continue;
         nest->product.tile = tile;
         least = time;
@@ -436,17 +440,17 @@ static void settle(tn__nest *nest, const tn__device *device, bool beside, int64_
     }
     if (!any)
         return;
-    if (nest->product.tile.core == TN__CORE_THIN)
+    if (nest->product.tile.main_loop == TN__MAIN_LOOP_SKINNY)
         nest->product.tile.columns = (int)e.columns;
-    if (nest->product.tile.core == TN__CORE_SHORT)
+    if (nest->product.tile.main_loop == TN__MAIN_LOOP_SHORT)
         nest->product.tile.step = (int)e.depth;
-    if (!beside && fits_whole(nest, device))
-        nest->product.tile.core = TN__CORE_WHOLE;
+    if (!horizontal && fits_whole(nest, device))
+        nest->product.tile.main_loop = TN__MAIN_LOOP_RESIDENT;
 }
 
 void tn__product_settle(tn__nest *nest, const tn__device *device) { settle(nest, device, false, 0, 0); }
 
-void tn__product_settle_beside(tn__nest *nest, const tn__nest *main, int64_t blocks, const tn__device *device)
+void tn__product_settle_horizontal(tn__nest *nest, const tn__nest *main, int64_t blocks, const tn__device *device)
 {
     settle(nest, device, true, blocks, cycles_of(main, &main->product.tile, device));
 }

@@ -27,13 +27,13 @@ bool tn__product_joins(const tn__nest *a, const tn__nest *b);
 /* Can the blocks of `first` go on with `next`? There a few rows of a thin product are complete, of which `next` is the
  * product by the transpose of the factor that `first` has in registers, and nothing else that `first` stores is needed
  * of other rows. So do the gradients of a last layer and of what is in front of it. */
-bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__device *device);
+bool tn__product_fits_back_to_back(const tn__nest *first, const tn__nest *next, const tn__device *device);
 /* Do the threads of a settled thin product have all of k at once? */
-bool tn__product_thin_once(const tn__nest *nest);
+bool tn__product_skinny_once(const tn__nest *nest);
 /* Does all of a product's second factor lie in one piece, by k? */
 bool tn__product_in_one_piece(const tn__nest *nest);
 /* Lets it do so; both have been collapsed, and `first` is settled. */
-void tn__product_put_behind(tn__nest *first, tn__nest *next);
+void tn__product_join_back_to_back(tn__nest *first, tn__nest *next);
 
 tn__product_extents tn__product_extents_of(const tn__nest *nest);
 /* The tiles there are. */
@@ -44,7 +44,7 @@ tn__product_tile tn__product_tile_of(int i);
 void tn__product_settle(tn__nest *nest, const tn__device *device);
 /* The same for a product beside a larger one, `main`: where another tile takes no more than `blocks` blocks, and no
  * longer than that one, it is that. */
-void tn__product_settle_beside(tn__nest *nest, const tn__nest *main, int64_t blocks, const tn__device *device);
+void tn__product_settle_horizontal(tn__nest *nest, const tn__nest *main, int64_t blocks, const tn__device *device);
 int64_t tn__product_tiles_down(const tn__nest *nest);
 int64_t tn__product_tiles_across(const tn__nest *nest);
 int64_t tn__product_blocks(const tn__nest *nest);
