@@ -48,7 +48,7 @@ static tn__node *side_by_side(int count, tn__node *const *product, int input, in
     return turned ? tn__swap_last(all) : all;
 }
 
-tn__node *tn__tape_sum_products(int count, tn__node *const *product)
+static tn__node *sum_of_pending(int count, tn__node *const *product)
 {
     int64_t rows = product[0]->shape->dim[0], columns = product[0]->shape->dim[1], between = 0;
     for (int i = 0; i < count; i++)
@@ -60,4 +60,19 @@ tn__node *tn__tape_sum_products(int count, tn__node *const *product)
     for (int i = 1; i < count; i++)
         sum = tn__binary(TN__OP_ADD, sum, product[i]);
     return sum;
+}
+
+/* Those that a stretch has computed by now are arrays like any other. */
+tn__node *tn__tape_sum_products(int count, tn__node **product)
+{
+    tn__node *sum = NULL;
+    int pending = 0;
+    for (int i = 0; i < count; i++) {
+        if (is_product(product[i]))
+            product[pending++] = product[i];
+        else
+            sum = sum ? tn__binary(TN__OP_ADD, sum, product[i]) : product[i];
+    }
+    tn__node *rest = pending ? sum_of_pending(pending, product) : NULL;
+    return sum && rest ? tn__binary(TN__OP_ADD, sum, rest) : sum ? sum : rest;
 }

@@ -73,8 +73,8 @@ tn_status tn__tape_through_update(tn__tape *t, tn__tape_step *s, tn__tape_step *
 
 /* A product of two matrices that a gradient is, maybe turned, or NULL. */
 tn__node *tn__tape_product(tn__node *gradient);
-/* The sum of one or more of them, of one shape. */
-tn__node *tn__tape_sum_products(int count, tn__node *const *product);
+/* The sum of one or more of them, of one shape, whose list it changes. */
+tn__node *tn__tape_sum_products(int count, tn__node **product);
 
 /* ---- accumulate.c ---- */
 
