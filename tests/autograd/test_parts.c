@@ -4,6 +4,7 @@
  * square. */
 #include "autograd/helpers.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ typedef struct move {
 typedef struct program {
     move move[MOVES];
     int count;
+    bool one_by_one; /* each array gets a value before it is used */
 } program;
 
 static test_random numbers;
@@ -69,6 +71,8 @@ static tn_array *run(int count, tn_array *const *xs, void *user)
     for (int i = 0; i < p->count; i++) {
         const move *m = &p->move[i];
         tn_array *window = tn_slice(m->what % 2 ? x : buffer, 2, m->from);
+        if (p->one_by_one)
+            assert_int_equal(tn_eval(window), TN_OK);
         if (m->what < 3)
             buffer = tn_slice_update(buffer, 2, m->to, tn_sin(tn_add(window, 0.1 * i)));
         else if (m->what == 3)
@@ -87,6 +91,12 @@ static void test_random_programs(void **state)
         program p = random_program();
         const tn_array *xs[] = {spread(TN_SHAPE(ROWS, COLUMNS), -2, 2, 0), random_indices(TN_SHAPE(7), -ROWS, ROWS)};
         check_gradients("moves", run, &p, 2, xs);
+        double value = tn_item(run(2, (tn_array *const *)xs, &p));
+        p.one_by_one = true;
+        double expected = tn_item(run(2, (tn_array *const *)xs, &p));
+        if (fabs(value - expected) > 1e-12 * (1 + fabs(expected)))
+            fail_msg("%.17g at once, %.17g one by one (TANSO_TEST_SEED=%llu)", value, expected,
+                     (unsigned long long)test_seed());
     }
 }
 
@@ -180,6 +190,18 @@ static long long joined(int n)
     return bytes_of("bytes moved", tn_sum(tn_square(tn_stack(n, (const tn_array *const *)all, 1))), x);
 }
 
+/* Each round reads what the round before wrote. */
+static long long written(int n)
+{
+    tn_array *x = leaf(n), *buffer = tn_zeros(TN_SHAPE(n, 3, 5));
+    for (int t = 1; t < n; t++) {
+        tn_slice_range to = {t, t + 1, 1};
+        tn_array *h = tn_add(tn_index(buffer, t - 1), tn_index(x, t));
+        buffer = tn_slice_update(buffer, 1, &to, tn_tanh(h));
+    }
+    return bytes_of("bytes moved", tn_sum(tn_square(buffer)), x);
+}
+
 /* A recurrence, whose two weights are used in each step. */
 static tn_array *recurrent(int count, tn_array *const *xs, void *user)
 {
@@ -232,7 +254,7 @@ static long long chosen(int n)
 static void test_bytes(void **state)
 {
     (void)state;
-    static long long (*const graph[])(int n) = {steps_of_time, halves, joined};
+    static long long (*const graph[])(int n) = {steps_of_time, halves, joined, written};
     for (size_t i = 0; i < sizeof graph / sizeof *graph; i++) {
         long long few = graph[i](20), many = graph[i](60);
         if (many > 4 * few)

@@ -3,7 +3,8 @@
  * Rewriting: the graph is rebuilt value by value. Equal expressions become one value; a reshape of an elementwise value
  * becomes the elementwise value of reshapes, so that reshapes end at leaves and products, where they cost nothing; what
  * is chosen of an array in another dtype becomes that dtype's value of what is chosen, so that the array need not be
- * stored in it. Of gathers that are there for their look at the indices, those go whose indices something else looks
+ * stored in it; what is read of an array of which a part was replaced is read from that part, or from the array before.
+ * Of gathers that are there for their look at the indices, those go whose indices something else looks
  * at.
  */
 #include "compile/rewrite/rewrite.h"
@@ -123,6 +124,21 @@ static int gathered(rewriter *r, const tn__value *v)
     return wide.in[0] < 0 ? -1 : intern(r, &wide);
 }
 
+/* A window, which may be one of what was written into another one; all of that is no window. */
+static int sliced(rewriter *r, const tn__value *v)
+{
+    tn__value now = *v;
+    if (!tn__look_through(&r->to, &now))
+        return intern(r, v);
+    r->to.value[v->in[0]].uses--;
+    const tn__value *from = &r->to.value[now.in[0]];
+    bool all = from->shape == now.shape;
+    for (int d = 0; d < now.shape->ndim && all; d++)
+        all = now.attr.ints->v[2 * d + 1] == 1 || now.shape->dim[d] == 1;
+    r->to.value[now.in[0]].uses += all ? v->uses : 1;
+    return all ? now.in[0] : intern(r, &now);
+}
+
 static void move_leaves(rewriter *r, tn__graph *graph)
 {
     r->to.leaf_count = graph->leaf_count;
@@ -238,6 +254,7 @@ bool tn__rewrite(tn__graph *graph, bool one_pass)
         number[v] = kind == TN__KIND_CUSTOM || kind == TN__KIND_TIED ? custom(&r, &value)
                     : value.op == TN__OP_RESHAPE                     ? reshaped(&r, value.in[0], value.shape)
                     : kind == TN__KIND_GATHER                        ? gathered(&r, &value)
+                    : value.op == TN__OP_SLICE                       ? sliced(&r, &value)
                                                                      : intern(&r, &value);
         done = number[v] >= 0;
     }

@@ -15,6 +15,10 @@ int64_t tn__convolution_operations(const tn__graph *graph, const tn__value *valu
  * `about_mean`. False without memory. */
 bool tn__rewrite(tn__graph *graph, bool one_pass);
 
+/* Makes a SLICE of what was written into read from what was written, or from what that was written into, if its
+ * elements are all from one of these. */
+bool tn__look_through(const tn__graph *graph, tn__value *slice);
+
 /* Operands of a library's batches of products that lie at no equal distances are copied, where that saves calls. False
  * without memory. */
 bool tn__pack_batches(tn__graph *graph, const tn__device *device, int precision);
