@@ -96,6 +96,7 @@ struct tn_updater {
     bool is_static;
     tn_status (*update)(tn_updater *updater, void *user);
     tn_named_loader *loaders; /* the main one first; names are owned */
+    tn_loader *main;          /* that one; NULL: none is named so */
     int loader_count;
     tn_named_optimizer *optimizers;
     int optimizer_count;

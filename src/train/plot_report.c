@@ -66,23 +66,29 @@ static tn_status add_points(plot_report *p, const tn_trainer *trainer)
     return status;
 }
 
-static tn_status sum_up(plot_report *p, const tn_observation *seen, const char *key)
+static bool is_shown(const plot_report *p, const char *key)
 {
+    for (int i = 0; i < p->keys.count; i++)
+        if (strcmp(p->keys.names[i], key) == 0)
+            return true;
+    return strcmp(p->x_key, key) == 0;
+}
+
+static tn_status sum_up(plot_report *p, const tn_observation *seen)
+{
+    tn_status status = TN_OK;
     tn__observed one;
-    if (!tn__observation_find(seen, key, &one))
-        return TN_OK;
-    return one.array ? tn_summary_add(p->summary, key, one.array, 0)
-                     : tn_summary_add_number(p->summary, key, one.number, 0);
+    for (int i = 0; status == TN_OK && tn__observation_at(seen, i, &one); i++)
+        if (is_shown(p, one.key))
+            status = one.array ? tn_summary_add(p->summary, one.key, one.array, 0)
+                               : tn_summary_add_number(p->summary, one.key, one.number, 0);
+    return status;
 }
 
 static tn_status call(tn_trainer *trainer, void *user)
 {
     plot_report *p = user;
-    const tn_observation *seen = tn_trainer_observation(trainer);
-    tn_status status = sum_up(p, seen, p->x_key);
-    for (int i = 0; i < p->keys.count && status == TN_OK; i++)
-        if (strcmp(p->keys.names[i], p->x_key) != 0)
-            status = sum_up(p, seen, p->keys.names[i]);
+    tn_status status = sum_up(p, tn_trainer_observation(trainer));
     bool due = tn_trainer_iteration(trainer) == 0 || tn_trigger_fire(p->every, trainer);
     if (status != TN_OK || !due)
         return status;

@@ -258,35 +258,54 @@ static const char *child_name(const tn_layer *parent, const tn_layer *child)
     return "";
 }
 
-/* The name of a layer, with '/' behind it: of the nearest known one above it, and the path from there. False if there
- * is none. */
-static bool add_path(const tn_reporter *reporter, const tn_layer *layer, tn__text *key)
+/* Most keys are no longer, and take no memory of their own. */
+#define SHORT_KEY 128
+
+/* What a layer adds to a key: the name that the reporter knows it by, where the path begins, or that which the layer
+ * above has for it. */
+static const char *part_of(const tn_reporter *reporter, const tn_layer *layer, bool *begins)
 {
     const known *found = known_of(reporter, layer);
-    if (!found && (!layer->parent || !add_path(reporter, layer->parent, key)))
-        return false;
-    tn__text_add(key, found ? found->name : child_name(layer->parent, layer));
-    tn__text_add(key, "/");
-    return true;
+    *begins = found != NULL;
+    return found ? found->name : layer->parent ? child_name(layer->parent, layer) : NULL;
 }
 
-/* The key for tn__free, or NULL with a latched error. */
-static char *key_of(const tn_reporter *reporter, const tn_layer *observer, const char *name)
+static char *put_before(char *end, const char *text, size_t length)
 {
-    tn__text key = {0};
-    if (observer && !add_path(reporter, observer, &key)) {
-        tn__free(key.data);
-        tn__fail(TN_ERR_NAME, "report",
-                 "\"%s\" comes from a layer (%s) that is in none of the models that the reporter knows: give it as "
-                 "observer a layer of an optimizer's model, or NULL",
-                 name, tn__layer_name(observer));
+    memcpy(end - length, text, length);
+    return end - length;
+}
+
+/* The key: `brief`, or what is for tn__free; NULL with a latched error. */
+static char *key_of(const tn_reporter *reporter, const tn_layer *observer, const char *name, char brief[SHORT_KEY])
+{
+    size_t own = strlen(name), length = own;
+    bool begins = !observer;
+    for (const tn_layer *layer = observer; !begins; layer = layer->parent) {
+        const char *part = part_of(reporter, layer, &begins);
+        if (!part) {
+            tn__fail(TN_ERR_NAME, "report",
+                     "\"%s\" comes from a layer (%s) that is in none of the models that the reporter knows: give it "
+                     "as observer a layer of an optimizer's model, or NULL",
+                     name, tn__layer_name(observer));
+            return NULL;
+        }
+        length += strlen(part) + 1;
+    }
+    char *key = length < SHORT_KEY ? brief : tn__alloc(length + 1);
+    if (!key) {
+        tn__fail_memory("report", length);
         return NULL;
     }
-    tn__text_add(&key, name);
-    char *text = tn__text_take(&key);
-    if (!text)
-        tn__fail_memory("report", strlen(name));
-    return text;
+    key[length] = '\0';
+    char *at = put_before(key + length, name, own);
+    begins = !observer;
+    for (const tn_layer *layer = observer; !begins; layer = layer->parent) {
+        const char *part = part_of(reporter, layer, &begins);
+        at = put_before(at, "/", 1);
+        at = put_before(at, part, strlen(part));
+    }
+    return key;
 }
 
 static void tell_watchers(tn_reporter *reporter, const char *key, const tn_array *value)
@@ -308,9 +327,11 @@ static tn_status report(const tn_layer *observer, const char *name, const tn_arr
     if (opts && TN__GIVEN(opts, weight) && !(opts->weight > 0))
         return tn__fail(TN_ERR_VALUE, "report", "expected a weight above 0 for \"%s\", got %g", name, opts->weight);
     TN__GUARD("report");
-    TN__FREED char *key = key_of(in.reporter, observer, name);
+    char brief[SHORT_KEY], *key = key_of(in.reporter, observer, name, brief);
     if (!key)
         return tn__error_status(tn__error_last());
+    TN__FREED char *own = key == brief ? NULL : key; /* also where a watcher throws an exception */
+    (void)own;
     double weight = opts ? opts->weight : 0;
     tn_status status = value ? tn_observation_set(in.observation, key, value, weight)
                              : tn_observation_set_number(in.observation, key, number, weight);

@@ -192,6 +192,8 @@ static tn_status add_loader(tn_updater *updater, const char *name, tn_loader *lo
     char *copy = tn__strdup(name);
     if (!copy)
         return tn__fail_memory("updater", strlen(name));
+    if (updater->loader_count == 0 && strcmp(name, MAIN) == 0)
+        updater->main = loader;
     updater->loaders[updater->loader_count++] = (tn_named_loader){copy, loader};
     return TN_OK;
 }
@@ -329,6 +331,8 @@ tn_status tn__updater_raise(const tn_updater *updater)
 
 tn_loader *tn_updater_loader(const tn_updater *updater, const char *name)
 {
+    if (updater && updater->main && !name)
+        return updater->main;
     name = name ? name : MAIN;
     for (int i = 0; updater && i < updater->loader_count; i++)
         if (strcmp(updater->loaders[i].name, name) == 0)
@@ -369,11 +373,11 @@ bool tn_updater_next(tn_updater *updater, const char *name, tn_batch *batch)
 /* Samples of the main loader, and of an epoch. */
 static int64_t samples_taken(const tn_updater *updater, int64_t *size)
 {
-    if (!updater->loader_count || strcmp(updater->loaders[0].name, MAIN) != 0) {
+    const tn_loader *loader = updater->main;
+    if (!loader) {
         *size = ENDLESS;
         return updater->iteration;
     }
-    const tn_loader *loader = updater->loaders[0].loader;
     int64_t samples = tn_loader_samples(loader);
     *size = samples > 0 ? samples : 1; /* none: the loader has been freed */
     return tn_loader_epoch(loader) * *size + tn_loader_position(loader);
