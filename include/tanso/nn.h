@@ -333,6 +333,7 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_embedding(...) TN_HERE(tn_embedding(__VA_ARGS__))
 #define tn_layer_norm(...) TN_HERE(tn_layer_norm(__VA_ARGS__))
 #define tn_mlp(...) TN_HERE(tn_mlp(__VA_ARGS__))
+#define tn_mlp_of(...) TN_AT(tn_mlp)(TN__LIST(int64_t, __VA_ARGS__), "relu")
 #define tn_layer_parse(...) TN_HERE(tn_layer_parse(__VA_ARGS__))
 #define tn_layer_new(...) TN__CALL_VVVV(tn_layer_new_with, tn_layer_opts, __VA_ARGS__, )
 #define tn_flow_layer(...) TN__CALL_VVVV(tn_flow_layer_with, tn_layer_opts, __VA_ARGS__, )

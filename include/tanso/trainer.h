@@ -301,7 +301,8 @@ TN_API tn_status tn_extend_function_with(tn_trainer *trainer, tn_status (*functi
 typedef struct tn_trainer_opts {
     const char *_;
     tn_trigger *stop;              /* asked before each iteration; default: never */
-    const char *out;               /* folder for results, made with its parents; default "result" */
+    const char *out;               /* folder for results, made with its parents; default "result". While one runs
+                                      that writes there another one is TN_ERR_STATE */
     volatile const int *stop_flag; /* becomes non-zero, as by a signal handler: the run ends after this iteration */
     bool ctrl_c;                   /* the same on SIGINT and SIGTERM, whose handlers are as before after the run; a
                                       second one ends the process as ever */
@@ -392,7 +393,7 @@ typedef struct tn_snapshot_opts {
                           unless it ends so, or in .npz */
     int keep;          /* the newest so many files of the pattern stay; default: all. With 1 the training does not even
                           wait for a disk that is slower, see below */
-    bool autoload;     /* go on from the newest one of the folder, if there is one */
+    bool autoload;     /* go on from the one of the largest number in the folder, if there is any */
     bool on_error;     /* one when the run fails, too */
     bool not_on_stop;  /* none when the run is stopped by its flag */
     bool wait;         /* write in the caller's thread */

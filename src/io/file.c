@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/error.h"
@@ -337,6 +338,20 @@ tn_status tn__folder_make(const char *operation, const char *path)
     }
     tn__free(partial);
     return status;
+}
+
+tn_status tn__folder_lock(const char *operation, const char *path, int *folder)
+{
+    *folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*folder < 0 || flock(*folder, LOCK_EX | LOCK_NB) == 0)
+        return TN_OK;
+    bool others = errno == EWOULDBLOCK;
+    close(*folder);
+    *folder = -1;
+    if (!others)
+        return TN_OK;
+    return tn__fail(TN_ERR_STATE, operation,
+                    "another run is training into '%s': wait until it has ended, or give this one another folder", path);
 }
 
 /* ---- reading ---- */

@@ -34,6 +34,9 @@ tn_status tn__file_read(const char *operation, const char *path, uint64_t limit,
 tn_status tn__fail_errno(const char *operation, const char *action, const char *path, int error);
 /* Makes a folder and those above it, with the user's rights. */
 tn_status tn__folder_make(const char *operation, const char *path);
+/* Keeps other runs out of a folder, in this process and others, until *folder is closed or the process ends, however
+ * it does: TN_ERR_STATE if one is in it. *folder is -1 where the file system has no such locks. */
+tn_status tn__folder_lock(const char *operation, const char *path, int *folder);
 /* Syncs the folder that holds `path`, so that a rename in it lasts. */
 void tn__folder_sync(const char *path);
 

@@ -99,19 +99,34 @@ static bool is_same_file(const char *a, const char *b)
     return *a == *b;
 }
 
-tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine)
+/* What an extension writes; NULL: nothing, or it is none of the library's. */
+static const tn__output *output_of(const tn_extension *extension)
 {
     static const tn_extension_kind *const writers[] = {&tn__log_report_kind,  &tn__print_report_kind,
                                                        &tn__plot_report_kind, &tn__statistics_plot_kind,
                                                        &tn__dump_graph_kind,  &tn__profile_kind,
                                                        &tn__snapshot_kind,    &tn__snapshot_object_kind};
+    const tn__output *output = extension->user;
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
+        if (extension->kind == writers[i])
+            return output->file ? output : NULL;
+    return NULL;
+}
+
+bool tn__output_any(const tn_trainer *trainer)
+{
+    for (size_t i = 0; i < trainer->extension_count; i++)
+        if (output_of(trainer->extensions[i].extension))
+            return true;
+    return false;
+}
+
+tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine)
+{
     for (size_t i = 0; i < trainer->extension_count; i++) {
         const tn_extension *extension = trainer->extensions[i].extension;
-        const tn__output *other = extension->user;
-        bool writes = false;
-        for (size_t k = 0; k < sizeof writers / sizeof *writers; k++)
-            writes = writes || extension->kind == writers[k];
-        if (writes && other != mine && other->file && mine->file && is_same_file(other->file, mine->file))
+        const tn__output *other = output_of(extension);
+        if (other && other != mine && mine->file && is_same_file(other->file, mine->file))
             return tn__fail(TN_ERR_NAME, "extend",
                             "'%s' is written by the extension %s already: give one of the two another .file",
                             mine->file, tn_extension_name(extension));

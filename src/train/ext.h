@@ -42,6 +42,8 @@ char *tn__output_path(const tn_trainer *trainer, const char *file);
 typedef struct tn__output {
     char *file;
 } tn__output;
+/* Whether any of the trainer's extensions writes a file. */
+bool tn__output_any(const tn_trainer *trainer);
 tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine);
 /* The same, and whether a file can be written there, so that a run does not find out at its end. */
 tn_status tn__output_probe(const tn_trainer *trainer, const tn__output *mine, const char *path);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Generations of snapshots, see generations.h. A file is of the pattern if it has digits where that has braces and the
- * same text around: "model_best_3" is none of "model_{epoch}". Newest is by time, and by number where the file system's
- * clock has the same for two.
+ * same text around: "model_best_3" is none of "model_{epoch}".
+ *
+ * The one to go on from is that of the largest number: a copy of a folder has other times than the folder had. Those
+ * that stay are the newest by time, so that the files of a run which began anew are not removed for the larger numbers
+ * that an earlier one has left.
  */
 #include "train/generations.h"
 
@@ -16,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/error.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "io/file.h"
 
@@ -71,6 +75,7 @@ static tn_status add(generations *found, const char *name, const struct stat *st
     return TN_OK;
 }
 
+/* Of two that have the same time, that of the larger number. */
 static int newest_first(const void *left, const void *right)
 {
     const generation *a = left, *b = right;
@@ -106,7 +111,15 @@ char *tn__generations_newest(const char *folder, const char *pattern)
     generations found = {0};
     char *path = NULL;
     if (find(folder, pattern, &found) == TN_OK && found.count) {
-        path = tn__format("%s/%s", folder, found.items[0].name);
+        const generation *newest = &found.items[0], *last = newest;
+        for (size_t i = 1; i < found.count; i++)
+            if (found.items[i].number > last->number)
+                last = &found.items[i];
+        if (last != newest)
+            tn__log(TN__LOG_WARN, "snapshot",
+                    "going on from '%s', whose number is the largest, though '%s' was written later: remove what is "
+                    "not wanted", last->name, newest->name);
+        path = tn__format("%s/%s", folder, last->name);
         if (!path)
             tn__fail_memory("snapshot", strlen(folder));
     }

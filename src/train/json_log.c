@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/error.h"
+#include "core/log.h"
 #include "engine/text/digits.h"
 #include "io/file.h"
 #include "train/entry.h"
@@ -134,10 +135,18 @@ static tn_status replace(const tn__json_log *log)
     return status;
 }
 
-/* A long list that is gone on from: the file must have what it had, and loses what came later. */
-static tn_status cut(const tn__json_log *log)
+/* A long list that is gone on from: the file must have what it had, and loses what came later. One that is not there
+ * begins anew. */
+static tn_status cut(tn__json_log *log)
 {
     int fd = open(log->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        tn__log(TN__LOG_WARN, OPERATION,
+                "the run goes on from a log of %lld entries in '%s', which is not there: that begins anew",
+                (long long)log->entries, log->path);
+        log->entries = log->size = 0;
+        return TN_OK;
+    }
     char first = 0, last = 0;
     bool there = fd >= 0 && pread(fd, &first, 1, 0) == 1 && pread(fd, &last, 1, log->size - 1) == 1;
     if (fd >= 0)
@@ -145,7 +154,7 @@ static tn_status cut(const tn__json_log *log)
     if (!there || first != '[' || last != '}')
         return tn__fail(TN_ERR_FORMAT, OPERATION,
                         "the run goes on from a log of %lld entries, and '%s' does not hold them: bring that file "
-                        "back, or log into another one",
+                        "back, or move this one away, and the log begins anew",
                         (long long)log->entries, log->path);
     tn__text end = {0};
     tn__text_add(&end, END);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The training loop: what happens in a run and in an iteration, and in which order. */
+#include <unistd.h>
 #include "array/build.h"
 #include "array/guard.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "io/file.h"
+#include "train/ext.h"
 #include "train/observation.h"
 #include "train/parts.h"
 
@@ -44,6 +46,7 @@ static tn_status iterate(tn_trainer *trainer)
 {
     int depth = tn__report_depth();
     tn_status status = TN_OK;
+    trainer->under_way = tn_trainer_iteration(trainer) + 1;
     tn_observation_clear(trainer->observation);
     TN_SCOPE {
         tn_reporter_push(trainer->reporter, trainer->observation);
@@ -119,7 +122,7 @@ static void show_and_forget(const tn_trainer *trainer, const char *when)
 static void tell_failure(tn_trainer *trainer)
 {
     if (!trainer->quiet)
-        tn__log(TN__LOG_ERROR, "train", "iteration %lld: %s", (long long)tn_trainer_iteration(trainer) + 1,
+        tn__log(TN__LOG_ERROR, "train", "iteration %lld: %s", (long long)trainer->under_way,
                 tn__error_message(trainer->failure));
     for (size_t i = 0; i < trainer->extension_count; i++) {
         const tn_extension *extension = trainer->extensions[i].extension;
@@ -156,6 +159,7 @@ static tn_status run(tn_trainer *trainer)
 {
     tn_status status = begin(trainer);
     bool began = status == TN_OK;
+    trainer->under_way = tn_trainer_iteration(trainer);
     if (began)
         status = loop(trainer);
     trainer->failure = take_failure(status);
@@ -199,6 +203,9 @@ static void end_run(under_way *run)
 {
     run->trainer->elapsed_before = tn_trainer_elapsed_time(run->trainer);
     run->trainer->running = false;
+    if (run->trainer->folder >= 0)
+        close(run->trainer->folder);
+    run->trainer->folder = -1;
     tn__interrupts_let(run->interrupts);
 }
 
@@ -207,6 +214,11 @@ tn_status tn_trainer_run(tn_trainer *trainer)
     tn_status status = check_run(trainer);
     if (status == TN_OK)
         status = tn__folder_make("trainer_run", trainer->out);
+    if (status != TN_OK)
+        return status;
+    trainer->folder = -1;
+    if (!trainer->in_own_folder && tn__output_any(trainer))
+        status = tn__folder_lock("trainer_run", trainer->out, &trainer->folder);
     if (status != TN_OK)
         return status;
     TN__GUARD_OF("trainer_run", trainer);

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/error.h"
@@ -76,19 +75,6 @@ static void clear_left_overs(const tn__run *run, bool alone)
         closedir(folder);
 }
 
-/* Files of two runs in one folder would be a mixture. The lock goes with the process, however that ends; where the file
- * system has none there is no such care. */
-static tn_status lock(tn__run *run, bool *alone)
-{
-    run->folder = open(run->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    *alone = run->folder >= 0 && flock(run->folder, LOCK_EX | LOCK_NB) == 0;
-    if (run->folder >= 0 && !*alone && errno == EWOULDBLOCK)
-        return tn__fail(TN_ERR_STATE, "train",
-                        "another run is training into '%s': wait until it has ended, or give this one another folder",
-                        run->out);
-    return TN_OK;
-}
-
 void tn__output_close(tn__run *run)
 {
     if (run->folder >= 0)
@@ -123,7 +109,6 @@ static bool holds_results(const tn__run *run)
 
 tn_status tn__output_open(tn__run *run)
 {
-    bool alone = false;
     if (!run->out)
         return TN_OK;
     if (!*run->out)
@@ -133,7 +118,7 @@ tn_status tn__output_open(tn__run *run)
         return run->snapshot_path ? TN_OK : TN_ERR_MEMORY;
     tn_status status = run->snapshot_path ? tn__folder_make("train", run->out) : TN_ERR_MEMORY;
     if (status == TN_OK)
-        status = lock(run, &alone);
+        status = tn__folder_lock("train", run->out, &run->folder);
     if (status != TN_OK)
         return status;
     run->saves = tn__archive_known("train", run->snapshot_path) == TN_OK;
@@ -141,7 +126,7 @@ tn_status tn__output_open(tn__run *run)
         tn__log(TN__LOG_WARN, "train", "the network will not be saved: %s", tn_error());
         tn_clear_error();
     }
-    clear_left_overs(run, alone);
+    clear_left_overs(run, run->folder >= 0);
     run->guards = holds_results(run);
     return probe(run);
 }

@@ -158,6 +158,9 @@ struct tn_trainer {
     volatile const int *stop_flag;
     bool ctrl_c, quiet;
     bool running, done, stopped;
+    bool in_own_folder; /* whoever made it keeps others out of the folder */
+    int folder;         /* while it runs: `out`, locked; -1: not */
+    int64_t under_way;  /* the iteration that is under way, or the last one */
     uint16_t runner; /* the number of the thread that runs it */
     double began, elapsed_before; /* of tn__seconds; elapsed by earlier runs */
     tn__error *failure;           /* what ends the run, while extensions are told */

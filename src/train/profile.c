@@ -5,6 +5,7 @@
 #include <tanso/stream.h>
 #include <tanso/engine.h>
 #include "core/clock.h"
+#include "core/log.h"
 #include "io/file.h"
 #include "train/ext.h"
 #include "train/generations.h"
@@ -140,7 +141,16 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     return status == TN_OK && done >= p->first - 1 && done < p->first + p->count - 1 ? take(p, trainer) : status;
 }
 
-static void finalize(tn_trainer *trainer, void *user) { write_both(user, trainer); }
+static void finalize(tn_trainer *trainer, void *user)
+{
+    const profile *p = user;
+    int64_t done = tn_trainer_iteration(trainer);
+    if (done < p->first && !trainer->stopped && !trainer->failure && !trainer->quiet)
+        tn__log(TN__LOG_WARN, OPERATION,
+                "nothing was measured: the run has ended after %" PRId64 " iterations, and .first is %" PRId64, done,
+                p->first);
+    write_both(user, trainer);
+}
 
 static void free_profile(void *user)
 {

@@ -251,8 +251,11 @@ static tn_status snapshot_call(tn_trainer *trainer, void *user)
 static tn_status snapshot_after(tn_trainer *trainer, void *user)
 {
     snapshot *s = user;
+    tn_status status = s->writing && s->written ? finish(s) : TN_OK; /* one that failed ends the run at once */
+    if (status != TN_OK)
+        return status;
     if (!s->due)
-        return s->waiting.archive && s->written ? start_waiting(s, false) : TN_OK;
+        return s->waiting.archive && !s->writing ? start_waiting(s, false) : TN_OK;
     return is_early(s) ? TN_OK : save(s, trainer, s->opts.wait);
 }
 

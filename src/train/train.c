@@ -141,6 +141,8 @@ static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
     tn_updater *updater = run->devices ? tn_parallel_updater_with(run->train, run->optimizer, &updating)
                                        : tn_standard_updater_with(run->train, run->optimizer, &updating);
     run->trainer = tn_trainer_new_with(updater, &trainer_opts);
+    if (tn_trainer_status(run->trainer) == TN_OK)
+        run->trainer->in_own_folder = run->folder >= 0;
     tn_status status = tn_extend_with(run->trainer, tn__record_new(run), NULL);
     if (status == TN_OK)
         status = tn_extend_with(run->trainer, tn_evaluator_with(run->test, run->net, &evaluating), NULL);

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* A run's folder: one run at a time, which snapshot is gone on from, what is told of files that were lost or could not
+ * be written, and of which iteration. */
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "trainer_setup.h"
+
+static char told[65536];
+
+/* What `act` writes to stderr, in `told`. */
+static void listen_to(void (*act)(void *user), void *user)
+{
+    FILE *file = tmpfile();
+    int before = dup(STDERR_FILENO);
+    assert_true(file && before >= 0);
+    fflush(stderr);
+    dup2(fileno(file), STDERR_FILENO);
+    act(user);
+    fflush(stderr);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    rewind(file);
+    told[fread(told, 1, sizeof told - 1, file)] = '\0';
+    fclose(file);
+}
+
+static void assert_told(const char *what)
+{
+    if (!strstr(told, what))
+        fail_msg("expected '%s' to be told, got '%s'", what, told);
+}
+
+static tn_trainer *idle_trainer(tn_trigger *stop)
+{
+    return tn_trainer_new(tn_updater_of(idle, NULL, NULL), .stop = stop, .out = folder);
+}
+
+/* ---- one at a time ---- */
+
+typedef struct nested {
+    const char *out;
+    tn_status status;
+} nested;
+
+/* A run within another one's iteration. */
+static tn_status run_another(tn_trainer *trainer, void *user)
+{
+    (void)trainer;
+    nested *n = user;
+    tn_trainer *other = tn_trainer_new(tn_updater_of(idle, NULL, NULL), .stop = TN_EVERY(1, TN_ITERATION),
+                                       .out = n->out, .quiet = true);
+    tn_extend(other, tn_log_report());
+    n->status = tn_trainer_run(other);
+    tn_trainer_free(other);
+    if (n->status == TN_ERR_STATE)
+        assert_non_null(strstr(tn_error(), "another run"));
+    tn_clear_error();
+    return TN_OK;
+}
+
+static void test_one_at_a_time(void **state)
+{
+    (void)state;
+    char elsewhere[600];
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", folder);
+    for (int writes = 0; writes < 2; writes++)
+        for (int same = 0; same < 2; same++) {
+            nested inner = {.out = same ? folder : elsewhere};
+            tn_trainer *trainer = idle_trainer(TN_EVERY(1, TN_ITERATION));
+            if (writes)
+                tn_extend(trainer, tn_log_report());
+            tn_extend_function(trainer, run_another, &inner);
+            assert_int_equal(tn_trainer_run(trainer), TN_OK);
+            assert_int_equal(inner.status, writes && same ? TN_ERR_STATE : TN_OK);
+            tn_trainer_free(trainer);
+        }
+    check_fine();
+}
+
+static tn_status tell_and_wait(tn_trainer *trainer, void *user)
+{
+    (void)trainer;
+    char byte = 1;
+    if (write(*(int *)user, &byte, 1) == 1)
+        pause();
+    return TN_OK;
+}
+
+/* Another process's lock goes with it, however it ends. */
+static void test_killed_lets_go(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        tn_trainer *trainer = idle_trainer(NULL);
+        tn_extend(trainer, tn_log_report());
+        tn_extend_function(trainer, tell_and_wait, &ends[1]);
+        tn_trainer_run(trainer);
+        _exit(1);
+    }
+    char byte;
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    nested mine = {.out = folder};
+    run_another(NULL, &mine);
+    assert_int_equal(mine.status, TN_ERR_STATE);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    run_another(NULL, &mine);
+    assert_int_equal(mine.status, TN_OK);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* ---- which one is gone on from ---- */
+
+static void run_it(void *trainer)
+{
+    if (tn_trainer_run(trainer) != TN_OK)
+        fail_msg("%s", tn_error());
+}
+
+/* A copy of a folder has other times: the number decides. */
+static void test_number_decides(void **state)
+{
+    (void)state;
+    tn_trainer *trainer = idle_trainer(TN_EVERY(12, TN_ITERATION));
+    tn_extend(trainer, tn_snapshot(.wait = true), .trigger = TN_EVERY(4, TN_ITERATION));
+    run_it(trainer);
+    tn_trainer_free(trainer);
+    static const int numbers[] = {12, 4, 8};
+    for (int i = 0; i < 3; i++) {
+        char path[600];
+        snprintf(path, sizeof path, "%s/snapshot_iter_%d.safetensors", folder, numbers[i]);
+        const struct timespec times[2] = {{.tv_sec = 1000000 + i}, {.tv_sec = 1000000 + i}};
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    }
+    tn_trainer *other = idle_trainer(TN_EVERY(12, TN_ITERATION));
+    tn_extend(other, tn_snapshot(.autoload = true));
+    listen_to(run_it, other);
+    assert_int_equal(tn_trainer_iteration(other), 12);
+    assert_told("snapshot_iter_12");
+    assert_told("snapshot_iter_8.safetensors' was written later");
+    tn_trainer_free(other);
+    check_fine();
+}
+
+/* ---- what is told ---- */
+
+static tn_status fail_in(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    return tn_trainer_iteration(trainer) == 3 ? TN_ERR_VALUE : TN_OK;
+}
+
+static tn_status failing_update(tn_updater *updater, void *user)
+{
+    (void)user;
+    return tn_updater_progress(updater).iteration == 2 ? TN_ERR_VALUE : TN_OK;
+}
+
+static void run_any(void *trainer) { tn_trainer_run(trainer); }
+
+/* Of an extension that is called after the third update, and of the third update itself. */
+static void test_iteration_of_a_failure(void **state)
+{
+    (void)state;
+    for (int updating = 0; updating < 2; updating++) {
+        tn_trainer *trainer = tn_trainer_new(tn_updater_of(updating ? failing_update : idle, NULL, NULL),
+                                             .stop = TN_EVERY(9, TN_ITERATION), .out = folder);
+        if (!updating)
+            tn_extend_function(trainer, fail_in, NULL);
+        listen_to(run_any, trainer);
+        assert_told("iteration 3: ");
+        assert_false(tn_ok());
+        tn_clear_error();
+        tn_trainer_free(trainer);
+    }
+}
+
+static void test_profile_too_late(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        tn_trainer *trainer = idle_trainer(TN_EVERY(4, TN_ITERATION));
+        tn_extend(trainer, tn_profile(.first = late ? 5 : 4, .count = 3));
+        listen_to(run_it, trainer);
+        if (late)
+            assert_told(".first is 5");
+        else
+            assert_string_equal(told, "");
+        tn_trainer_free(trainer);
+    }
+    check_fine();
+}
+
+/* ---- what cannot be written ---- */
+
+static tn_status note_last(tn_trainer *trainer, void *user)
+{
+    *(int64_t *)user = tn_trainer_iteration(trainer);
+    usleep(2000);
+    return TN_OK;
+}
+
+/* A disk that is full, by the greatest size of a file: the run ends soon after, not with the next snapshot. */
+static void test_full_disk(void **state)
+{
+    (void)state;
+    int64_t last = 0;
+    tn_trainer *trainer = tn_trainer_new(tn_updater_of(idle, NULL, NULL), .stop = TN_EVERY(100000, TN_ITERATION),
+                                         .out = folder, .quiet = true);
+    tn_extend(trainer, tn_snapshot(.file = "once"), .trigger = tn_at_points(TN_ITERATION, 3));
+    tn_extend_function(trainer, note_last, &last);
+    struct rlimit before, none;
+    getrlimit(RLIMIT_FSIZE, &before);
+    none = (struct rlimit){16, before.rlim_max};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+    tn_status status = tn_trainer_run(trainer);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(status, TN_ERR_IO);
+    assert_non_null(strstr(tn_error(), "once"));
+    assert_true(last >= 3 && last < 100000);
+    tn_clear_error();
+    tn_trainer_free(trainer);
+}
+
+/* A long log that is gone: it begins anew, and that is told. */
+static void test_lost_log(void **state)
+{
+    (void)state;
+    char path[600], kept[600];
+    snprintf(path, sizeof path, "%s/log", folder);
+    snprintf(kept, sizeof kept, "%s/kept.safetensors", folder);
+    tn_trainer *trainer = idle_trainer(TN_EVERY(1500, TN_ITERATION));
+    tn_extend(trainer, tn_log_report(.every = TN_EVERY(1, TN_ITERATION)));
+    run_it(trainer);
+    assert_int_equal(tn_trainer_save(trainer, kept), TN_OK);
+    tn_trainer_free(trainer);
+    struct stat file;
+    assert_true(stat(path, &file) == 0 && file.st_size > 65536);
+    assert_int_equal(unlink(path), 0);
+    tn_trainer *other = idle_trainer(TN_EVERY(1502, TN_ITERATION));
+    tn_extend(other, tn_log_report(.every = TN_EVERY(1, TN_ITERATION)));
+    assert_int_equal(tn_trainer_load(other, kept), TN_OK);
+    listen_to(run_it, other);
+    assert_told("1500 entries");
+    char *text = test_read(path, NULL);
+    assert_non_null(strstr(text, "\"iteration\": 1501"));
+    assert_null(strstr(text, "\"iteration\": 1500"));
+    assert_int_equal(strncmp(text, "[\n", 2), 0);
+    free(text);
+    tn_trainer_free(other);
+    check_fine();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_one_at_a_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_killed_lets_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_number_decides, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_iteration_of_a_failure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_profile_too_late, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lost_log, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
