@@ -15,7 +15,7 @@ int main(int argc, char **argv)
     tn_device gpu0 = tn_device_parse(gpus ? "cuda:0" : "virtual:0", NULL);
     tn_device gpu1 = tn_device_parse(gpus ? "cuda:1" : "virtual:1", NULL);
 
-    tn_layer *model_0 = tn_classifier(tn_mlp(3, (int64_t[]){units, units, 10}, "relu"));
+    tn_layer *model_0 = tn_classifier(tn_mlp_of(units, units, 10));
     tn_layer *model_1 = tn_layer_copy(model_0);
     tn_layer_to(model_0, gpu0);
     tn_layer_to(model_1, gpu1);

@@ -12,7 +12,7 @@ int main(int argc, char **argv)
     int64_t units = argc > 3 ? atoi(argv[3]) : 1000;
     tn_array *x_train = tn_dataset_x(data), *t_train = tn_dataset_t(data);
     tn_device device = tn_device_best();
-    tn_layer *model = tn_classifier(tn_mlp(3, (int64_t[]){units, units, 10}, "relu"));
+    tn_layer *model = tn_classifier(tn_mlp_of(units, units, 10));
     tn_optimizer *optimizer = tn_sgd(model);
     double loss = 0;
     tn_layer_to(model, device);

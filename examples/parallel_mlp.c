@@ -7,7 +7,7 @@
 
 static tn_layer *mlp(int64_t units, int64_t outputs, tn_device device)
 {
-    tn_layer *layer = tn_mlp(3, (int64_t[]){units / 2, units / 2, outputs}, "relu");
+    tn_layer *layer = tn_mlp_of(units / 2, units / 2, outputs);
     tn_layer_to(layer, device);
     return layer;
 }

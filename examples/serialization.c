@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <tanso.h>
 
-static tn_layer *model_new(void) { return tn_classifier(tn_mlp(3, (int64_t[]){100, 100, 10}, "relu")); }
+static tn_layer *model_new(void) { return tn_classifier(tn_mlp_of(100, 100, 10)); }
 
 /* One step of training on given numbers. */
 static double train(tn_layer *model, tn_optimizer *optimizer)

@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "mnist";
     int64_t epochs = argc > 2 ? atoi(argv[2]) : 20, units = argc > 4 ? atoi(argv[4]) : 1000;
     tn_device device = tn_device_best();
-    tn_layer *model = tn_mlp(3, (int64_t[]){units, units, 10}, "relu");
+    tn_layer *model = tn_mlp_of(units, units, 10);
     tn_layer_to(model, device);
     tn_optimizer *optimizer = tn_adam(model);
     tn_loader *train = tn_loader_new(tn_dataset_named(name, TN_TRAIN), .batch = 100, .shuffle = true, .device = device,

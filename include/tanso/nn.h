@@ -91,7 +91,7 @@ TN_API tn_layer *tn_layer_norm(int64_t features, double eps);
  * fail, they are freed, but for those that belong to another layer already. */
 TN_API tn_layer *tn_sequential_of(int count, tn_layer *const *layers);
 /* linear(sizes[0]) activation linear(sizes[1]) ... ; `activation` is a layer name such as "relu", none after the
- * last. */
+ * last. tn_mlp_of(1000, 1000, 10) lists the sizes, and has ReLU between. */
 TN_API tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation);
 /* A network written as words, "linear:1000 sigmoid linear:10". An unknown word's error names the nearest valid
  * one. */

@@ -12,6 +12,7 @@
 #include "array/build.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/object.h"
 #include "engine/engine.h"
 #include "train/meter.h"
 
@@ -19,6 +20,8 @@
 #define LONGEST_CHAIN 64
 
 struct tn_meter {
+    tn__object object;
+    tn__error *error; /* of one that was freed; else NULL */
     bool is_static;  /* the out-of-memory meter */
     bool failed;     /* an addition was refused: there is no mean */
     bool heavy;      /* the recording holds the computation of a value, not just additions */
@@ -32,10 +35,12 @@ struct tn_meter {
 
 static tn_meter memory_meter = {.is_static = true};
 
+static tn__object_kind objects = TN__OBJECT_KIND(tn_meter, "meter");
+
 tn_meter *tn_meter_new(tn_device device)
 {
     tn__device *opened = tn__device_get(device);
-    tn_meter *meter = tn__calloc(1, sizeof *meter);
+    tn_meter *meter = tn__object_new(&objects);
     if (!meter) {
         tn__fail_memory("meter", sizeof *meter);
         return &memory_meter;
@@ -49,15 +54,17 @@ tn_device tn_meter_device(const tn_meter *meter)
 {
     if (!meter)
         tn__fail_null("device_of", "a meter");
+    else if (meter->error)
+        tn__error_raise(meter->error);
     return meter ? meter->device : (tn_device){0};
 }
 
 void tn_meter_free(tn_meter *meter)
 {
-    if (!meter || meter->is_static)
+    if (!meter || meter->is_static || !tn__object_may_go(&objects, &meter->object))
         return;
     tn__array_free_kept(meter->total);
-    tn__free(meter);
+    tn__object_end(&objects, &meter->object);
 }
 
 static tn__node *start(tn__device *device)
@@ -129,6 +136,10 @@ void tn_meter_add(tn_meter *meter, const tn_array *value, double weight)
     if (!meter || meter->is_static) {
         tn__fail(meter ? TN_ERR_MEMORY : TN_ERR_VALUE, "meter_add", "expected a meter, got %s",
                  meter ? "one that was made without memory" : "NULL");
+        return;
+    }
+    if (meter->error) {
+        tn__error_raise(meter->error);
         return;
     }
     tn__call call = tn__enter();
@@ -227,6 +238,8 @@ double tn_meter_take(tn_meter *meter)
 {
     if (!meter || meter->is_static)
         return NAN;
+    if (meter->error)
+        return tn__error_raise(meter->error), NAN;
     if (meter->weight == 0 && !meter->failed && tn__latched())
         tell_why(meter);
     double mean = tn__meter_mean(meter);

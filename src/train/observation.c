@@ -8,6 +8,7 @@
 #include "array/build.h"
 #include "core/hash.h"
 #include "core/memory.h"
+#include "core/object.h"
 
 /* Those behind the last one keep their keys, as the next iteration's are mostly the same in the same order. */
 typedef struct entry {
@@ -18,25 +19,44 @@ typedef struct entry {
 } entry;
 
 struct tn_observation {
-    bool is_static; /* the out-of-memory one */
+    tn__object object;
+    tn__error *error; /* of one that was freed; else NULL */
+    bool is_static;   /* the out-of-memory one */
     entry *entries;
     size_t count, keyed, capacity; /* keyed: how many have keys, count or more */
 };
 
 static tn_observation memory_observation = {.is_static = true};
 
+static tn__object_kind objects = TN__OBJECT_KIND(tn_observation, "observation");
+
 tn_observation *tn_observation_new(void)
 {
-    tn_observation *observation = tn__calloc(1, sizeof *observation);
+    tn_observation *observation = tn__object_new(&objects);
     if (observation)
         return observation;
     tn__fail_memory("observation", sizeof *observation);
     return &memory_observation;
 }
 
+/* Whether it was freed, which is latched then. */
+static bool is_gone(const tn_observation *observation)
+{
+    if (!observation || !observation->error)
+        return false;
+    tn__error_raise(observation->error);
+    return true;
+}
+
+void tn__observation_own(tn_observation *observation, const char *owner)
+{
+    if (!observation->is_static)
+        observation->object.owner = owner;
+}
+
 void tn_observation_clear(tn_observation *observation)
 {
-    if (!observation)
+    if (!observation || is_gone(observation))
         return;
     for (size_t i = 0; i < observation->count; i++)
         tn__array_free_kept(observation->entries[i].array);
@@ -45,14 +65,14 @@ void tn_observation_clear(tn_observation *observation)
 
 void tn_observation_free(tn_observation *observation)
 {
-    if (!observation || observation->is_static)
+    if (!observation || observation->is_static || !tn__object_may_go(&objects, &observation->object))
         return;
     tn__report_forget(observation);
     tn_observation_clear(observation);
     for (size_t i = 0; i < observation->keyed; i++)
         tn__free(observation->entries[i].key);
     tn__free(observation->entries);
-    tn__free(observation);
+    tn__object_end(&objects, &observation->object);
 }
 
 static entry *find_hashed(const tn_observation *observation, const char *key, uint64_t hash)
@@ -65,7 +85,7 @@ static entry *find_hashed(const tn_observation *observation, const char *key, ui
 
 static entry *find(const tn_observation *observation, const char *key)
 {
-    return observation && key ? find_hashed(observation, key, tn__hash(key, strlen(key), 0)) : NULL;
+    return observation && key && !is_gone(observation) ? find_hashed(observation, key, tn__hash(key, strlen(key), 0)) : NULL;
 }
 
 /* A new last entry; NULL without memory. */
@@ -96,6 +116,8 @@ static entry *append(tn_observation *observation, const char *key, uint64_t hash
 /* The key's entry, made if there is none; NULL with a latched error. */
 static entry *place(tn_observation *observation, const char *key)
 {
+    if (is_gone(observation))
+        return NULL;
     if (!observation || !key || observation->is_static) {
         if (observation && key)
             tn__fail_memory("report", sizeof *observation);
@@ -148,12 +170,17 @@ tn_status tn_observation_set_number(tn_observation *observation, const char *key
     return TN_OK;
 }
 
-int tn_observation_count(const tn_observation *observation) { return observation ? (int)observation->count : 0; }
+int tn_observation_count(const tn_observation *observation)
+{
+    return observation && !is_gone(observation) ? (int)observation->count : 0;
+}
 
 const char *tn_observation_key(const tn_observation *observation, int i)
 {
     if (observation && i >= 0 && (size_t)i < observation->count)
         return observation->entries[i].key;
+    if (is_gone(observation))
+        return "";
     tn__fail(TN_ERR_INDEX, "observation_key", "index %d is out of range: the observation has %d entries", i,
              tn_observation_count(observation));
     return "";
@@ -177,6 +204,11 @@ double tn_observation_weight(const tn_observation *observation, const char *key)
 {
     const entry *e = find(observation, key);
     return e ? e->weight : 0;
+}
+
+tn_status tn__observation_raise(const tn_observation *observation)
+{
+    return is_gone(observation) ? tn__error_status(observation->error) : TN_OK;
 }
 
 bool tn__observation_find(const tn_observation *observation, const char *key, tn__observed *seen)

@@ -15,6 +15,11 @@ typedef struct tn__observed {
 bool tn__observation_at(const tn_observation *observation, int i, tn__observed *seen);
 /* What is under a key; false if there is nothing. */
 bool tn__observation_find(const tn_observation *observation, const char *key, tn__observed *seen);
+/* An error for one that was freed. */
+tn_status tn__observation_raise(const tn_observation *observation);
+/* Who frees it; NULL: whoever has it. */
+void tn__observation_own(tn_observation *observation, const char *owner);
+void tn__reporter_own(tn_reporter *reporter, const char *owner);
 /* Computes what is still only recorded, all in one evaluation: one forward serves all. */
 tn_status tn__observation_eval(tn_observation *observation);
 /* How many reporters and scopes are on the thread's stack; coming back to that takes off what an error left open. */

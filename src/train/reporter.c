@@ -7,6 +7,7 @@
 #include "array/guard.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/object.h"
 #include "core/options.h"
 #include "nn/layer.h"
 #include "train/observation.h"
@@ -23,7 +24,9 @@ typedef struct watcher {
 } watcher;
 
 struct tn_reporter {
-    bool is_static; /* the out-of-memory one */
+    tn__object object;
+    tn__error *error; /* of one that was freed; else NULL */
+    bool is_static;   /* the out-of-memory one */
     known *known;
     size_t known_count, known_capacity;
     watcher *watchers;
@@ -31,6 +34,8 @@ struct tn_reporter {
 };
 
 static tn_reporter memory_reporter = {.is_static = true};
+
+static tn__object_kind objects = TN__OBJECT_KIND(tn_reporter, "reporter");
 
 /* Nobody nests deeper: an evaluation in an iteration is two. The frames of a thread lie in memory of their own while
  * any is in use: what a library has for each thread must fit into the little that the C library keeps for libraries
@@ -45,7 +50,7 @@ static _Thread_local int depth;
 
 tn_reporter *tn_reporter_new(void)
 {
-    tn_reporter *reporter = tn__calloc(1, sizeof *reporter);
+    tn_reporter *reporter = tn__object_new(&objects);
     if (reporter)
         return reporter;
     tn__fail_memory("reporter", sizeof *reporter);
@@ -61,7 +66,7 @@ void tn__report_forget(const void *gone)
 
 void tn_reporter_free(tn_reporter *reporter)
 {
-    if (!reporter || reporter->is_static)
+    if (!reporter || reporter->is_static || !tn__object_may_go(&objects, &reporter->object))
         return;
     tn__report_forget(reporter);
     for (size_t i = 0; i < reporter->known_count; i++)
@@ -70,14 +75,22 @@ void tn_reporter_free(tn_reporter *reporter)
         tn__free(reporter->watchers[i].key);
     tn__free(reporter->known);
     tn__free(reporter->watchers);
-    tn__free(reporter);
+    tn__object_end(&objects, &reporter->object);
 }
 
 static tn_status check_reporter(const tn_reporter *reporter)
 {
     if (!reporter)
         return tn__fail_null("reporter", "a reporter");
+    if (reporter->error)
+        return tn__error_raise(reporter->error);
     return reporter->is_static ? tn__fail_memory("reporter", sizeof *reporter) : TN_OK;
+}
+
+void tn__reporter_own(tn_reporter *reporter, const char *owner)
+{
+    if (!reporter->is_static)
+        reporter->object.owner = owner;
 }
 
 static known *known_of(const tn_reporter *reporter, const tn_layer *layer)
@@ -131,6 +144,8 @@ tn_status tn_reporter_watch(tn_reporter *reporter, const char *key, void (*seen)
 void tn_reporter_unwatch(tn_reporter *reporter, void *user)
 {
     size_t left = 0;
+    if (reporter && check_reporter(reporter) != TN_OK)
+        return;
     for (size_t i = 0; reporter && i < reporter->watcher_count; i++) {
         if (reporter->watchers[i].user == user)
             tn__free(reporter->watchers[i].key);
@@ -187,6 +202,9 @@ tn_status tn_reporter_push(tn_reporter *reporter, tn_observation *observation)
         return tn__error_status(tn__error_last());
     if (!reporter || !observation)
         return tn__fail(TN_ERR_VALUE, "reporter_push", "expected a reporter and an observation, got NULL");
+    tn_status status = reporter->error ? check_reporter(reporter) : tn__observation_raise(observation);
+    if (status != TN_OK)
+        return status;
     *in = (frame){reporter, observation};
     return TN_OK;
 }

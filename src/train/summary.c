@@ -9,6 +9,7 @@
 #include "array/build.h"
 #include "comm/comm.h"
 #include "core/memory.h"
+#include "core/object.h"
 #include "train/meter.h"
 #include "train/observation.h"
 #include "train/chainer.h"
@@ -20,6 +21,8 @@ typedef struct entry {
 } entry;
 
 struct tn_summary {
+    tn__object object;
+    tn__error *error; /* of one that was freed; else NULL */
     bool is_static, deviations;
     entry *entries;
     size_t count, capacity;
@@ -28,9 +31,20 @@ struct tn_summary {
 
 static tn_summary memory_summary = {.is_static = true};
 
+static tn__object_kind objects = TN__OBJECT_KIND(tn_summary, "summary");
+
+/* Whether it was freed, which is latched then. */
+static bool is_gone(const tn_summary *summary)
+{
+    if (!summary || !summary->error)
+        return false;
+    tn__error_raise(summary->error);
+    return true;
+}
+
 tn_summary *tn_summary_new_with(const tn_summary_opts *opts)
 {
-    tn_summary *summary = tn__calloc(1, sizeof *summary);
+    tn_summary *summary = tn__object_new(&objects);
     if (!summary) {
         tn__fail_memory("summary", sizeof *summary);
         return &memory_summary;
@@ -48,7 +62,7 @@ static void entry_free(entry *e)
 
 void tn_summary_clear(tn_summary *summary)
 {
-    if (!summary)
+    if (!summary || is_gone(summary))
         return;
     for (size_t i = 0; i < summary->count; i++)
         entry_free(&summary->entries[i]);
@@ -57,15 +71,17 @@ void tn_summary_clear(tn_summary *summary)
 
 void tn_summary_free(tn_summary *summary)
 {
-    if (!summary || summary->is_static)
+    if (!summary || summary->is_static || !tn__object_may_go(&objects, &summary->object))
         return;
     tn_summary_clear(summary);
     tn__free(summary->entries);
-    tn__free(summary);
+    tn__object_end(&objects, &summary->object);
 }
 
 static entry *find(const tn_summary *summary, const char *key)
 {
+    if (is_gone(summary))
+        return NULL;
     for (size_t i = 0; summary && key && i < summary->count; i++)
         if (strcmp(summary->entries[i].key, key) == 0)
             return &summary->entries[i];
@@ -75,6 +91,8 @@ static entry *find(const tn_summary *summary, const char *key)
 /* The key's entry, made on the device if there is none; NULL with a latched error. */
 static entry *place(tn_summary *summary, const char *key, tn_device device)
 {
+    if (is_gone(summary))
+        return NULL;
     if (!summary || !key || summary->is_static) {
         if (summary && key)
             tn__fail_memory("summary", sizeof *summary);
@@ -188,6 +206,9 @@ tn_status tn_summary_add_observation(tn_summary *summary, const tn_observation *
     tn_status status = TN_OK;
     if (!summary || !observation)
         return tn__fail(TN_ERR_VALUE, "summary", "expected a summary and an observation, got NULL");
+    if (is_gone(summary))
+        return tn__error_status(summary->error);
+    status = tn__observation_raise(observation);
     tn__observed seen;
     for (int i = 0; status == TN_OK && tn__observation_at(observation, i, &seen); i++)
         status = seen.array ? tn_summary_add(summary, seen.key, seen.array, seen.weight)
@@ -197,12 +218,14 @@ tn_status tn_summary_add_observation(tn_summary *summary, const tn_observation *
 
 /* ---- reading ---- */
 
-int tn_summary_count(const tn_summary *summary) { return summary ? (int)summary->count : 0; }
+int tn_summary_count(const tn_summary *summary) { return summary && !is_gone(summary) ? (int)summary->count : 0; }
 
 const char *tn_summary_key(const tn_summary *summary, int i)
 {
     if (summary && i >= 0 && (size_t)i < summary->count)
         return summary->entries[i].key;
+    if (is_gone(summary))
+        return "";
     tn__fail(TN_ERR_INDEX, "summary_key", "index %d is out of range: the summary has %d keys", i,
              tn_summary_count(summary));
     return "";
@@ -261,7 +284,11 @@ tn_status tn_summary_observe(tn_summary *summary, const char *prefix, tn_observa
 {
     if (!summary || !observation)
         return tn__fail(TN_ERR_VALUE, "summary_observe", "expected a summary and an observation, got NULL");
-    tn_status status = settle(summary);
+    if (is_gone(summary))
+        return tn__error_status(summary->error);
+    tn_status status = tn__observation_raise(observation);
+    if (status == TN_OK)
+        status = settle(summary);
     TN_SCOPE
         for (size_t i = 0; i < summary->count && status == TN_OK; i++)
             status = observe(&summary->entries[i], prefix, observation);

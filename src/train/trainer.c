@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "core/options.h"
 #include "optim/optimizer.h"
+#include "train/observation.h"
 #include "train/parts.h"
 
 static tn_trainer memory_trainer = {.is_static = true};
@@ -37,6 +38,8 @@ static tn_status init(tn_trainer *trainer, const tn_trainer_opts *opts)
     trainer->out = tn__strdup(out);
     trainer->reporter = tn_reporter_new();
     trainer->observation = tn_observation_new();
+    tn__reporter_own(trainer->reporter, "a trainer");
+    tn__observation_own(trainer->observation, "a trainer");
     if (!trainer->out)
         return tn__fail_memory("trainer_new", strlen(out));
     status = know_models(trainer);
@@ -81,6 +84,10 @@ void tn_trainer_free(tn_trainer *trainer)
         tn__trigger_free_taken(trainer->extensions[i].trigger);
     }
     tn__free(trainer->extensions);
+    if (trainer->observation)
+        tn__observation_own(trainer->observation, NULL);
+    if (trainer->reporter)
+        tn__reporter_own(trainer->reporter, NULL);
     tn_observation_free(trainer->observation);
     tn_reporter_free(trainer->reporter);
     tn__trigger_free_taken(trainer->stop);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <math.h>
 
 #include <tanso.h>
 
@@ -481,6 +482,96 @@ static void reports_to_what_is_freed(void **state)
     assert_true(tn_ok());
 }
 
+/* The last call was refused, as what it was given has been freed. */
+static void was_gone(void)
+{
+    assert_int_equal(tn_error_code(), TN_ERR_STATE);
+    assert_non_null(strstr(tn_error(), "freed"));
+    tn_clear_error();
+}
+
+static void means_that_are_freed(void **state)
+{
+    (void)state;
+    tn_array *x = tn_own(tn_ones(TN_SHAPE(1)));
+    tn_meter *meter = tn_meter_new(tn_current_device());
+    tn_summary *summary = tn_summary_new(.deviations = true);
+    tn_observation *seen = tn_observation_new(), *other = tn_observation_new();
+    tn_summary_add_number(summary, "a", 1, 1);
+    tn_observation_set_number(seen, "a", 1, 1);
+    tn_meter_add(meter, x, 1);
+    for (int i = 0; i < 2; i++) { /* twice, which is told */
+        tn_meter_free(meter);
+        tn_summary_free(summary);
+        tn_observation_free(seen);
+    }
+    was_gone();
+    tn_meter_add(meter, x, 1), was_gone();
+    assert_true(isnan(tn_meter_take(meter))), was_gone();
+    tn_summary_add(summary, "a", x, 1), was_gone();
+    tn_summary_add_number(summary, "a", 1, 1), was_gone();
+    tn_summary_add_observation(summary, other), was_gone();
+    tn_summary_clear(summary), was_gone();
+    assert_int_equal(tn_summary_count(summary), 0), was_gone();
+    assert_string_equal(tn_summary_key(summary, 0), ""), was_gone();
+    assert_true(isnan(tn_summary_mean(summary, "a"))), was_gone();
+    assert_true(isnan(tn_summary_deviation(summary, "a"))), was_gone();
+    tn_summary_observe(summary, NULL, other), was_gone();
+    tn_observation_set(seen, "a", x, 1), was_gone();
+    tn_observation_set_number(seen, "a", 1, 1), was_gone();
+    tn_observation_clear(seen), was_gone();
+    assert_int_equal(tn_observation_count(seen), 0), was_gone();
+    assert_string_equal(tn_observation_key(seen, 0), ""), was_gone();
+    assert_false(tn_observation_has(seen, "a")), was_gone();
+    assert_null(tn_observation_array(seen, "a")), was_gone();
+    assert_true(isnan(tn_observation_number(seen, "a"))), was_gone();
+    assert_true(tn_observation_weight(seen, "a") == 0), was_gone();
+    tn_observation_free(other);
+    tn_free(x);
+}
+
+static void never_seen(const tn_array *value, void *user) { (void)value, (void)user; }
+
+static void reporters_that_are_freed(void **state)
+{
+    (void)state;
+    tn_layer *layer = tn_linear(2);
+    tn_reporter *reporter = tn_reporter_new();
+    tn_observation *seen = tn_observation_new();
+    tn_reporter_free(reporter);
+    tn_reporter_free(reporter), was_gone();
+    tn_reporter_add(reporter, "main", layer), was_gone();
+    tn_reporter_watch(reporter, "main/loss", never_seen, NULL), was_gone();
+    tn_reporter_unwatch(reporter, NULL), was_gone();
+    tn_reporter_push(reporter, seen), was_gone();
+    tn_report_number(NULL, "a", 1); /* to nobody */
+    tn_reporter_pop();
+    tn_observation_free(seen);
+    reporter = tn_reporter_new();
+    tn_reporter_push(reporter, seen), was_gone();
+    tn_reporter_pop();
+    tn_reporter_free(reporter);
+    tn_layer_free(layer);
+    assert_true(tn_ok());
+}
+
+/* What a trainer lends is not the program's to free. */
+static void a_trainers_own(void **state)
+{
+    (void)state;
+    objects o = make();
+    tn_observation_free(tn_trainer_observation(o.trainer));
+    assert_int_equal(tn_error_code(), TN_ERR_STATE);
+    assert_non_null(strstr(tn_error(), "belongs to a trainer"));
+    tn_clear_error();
+    tn_reporter_free(tn_trainer_reporter(o.trainer));
+    assert_int_equal(tn_error_code(), TN_ERR_STATE);
+    tn_clear_error();
+    assert_int_equal(tn_trainer_run(o.trainer), TN_OK);
+    free_backwards_and_forwards(&o);
+    tn_clear_error();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +586,9 @@ int main(void)
         cmocka_unit_test(arrays_that_objects_keep),
         cmocka_unit_test(snapshots_of_what_is_freed),
         cmocka_unit_test(reports_to_what_is_freed),
+        cmocka_unit_test(means_that_are_freed),
+        cmocka_unit_test(reporters_that_are_freed),
+        cmocka_unit_test(a_trainers_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
