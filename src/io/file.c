@@ -351,7 +351,8 @@ tn_status tn__folder_lock(const char *operation, const char *path, int *folder)
     if (!others)
         return TN_OK;
     return tn__fail(TN_ERR_STATE, operation,
-                    "another run is training into '%s': wait until it has ended, or give this one another folder", path);
+                    "another run is training into '%s': wait until it has ended, or give this one another folder",
+                    path);
 }
 
 /* ---- reading ---- */

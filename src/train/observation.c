@@ -85,7 +85,9 @@ static entry *find_hashed(const tn_observation *observation, const char *key, ui
 
 static entry *find(const tn_observation *observation, const char *key)
 {
-    return observation && key && !is_gone(observation) ? find_hashed(observation, key, tn__hash(key, strlen(key), 0)) : NULL;
+    if (!observation || !key || is_gone(observation))
+        return NULL;
+    return find_hashed(observation, key, tn__hash(key, strlen(key), 0));
 }
 
 /* A new last entry; NULL without memory. */
