@@ -105,7 +105,7 @@ static int64_t smallest(tn__node *a)
     if (a->shape->size == 0)
         return 0;
     tn__node *least = tn__reduce(TN__OP_MIN, tn__cast(a, TN_INT64), (1u << a->shape->ndim) - 1);
-    if (tn__node_is_error(least) || !tn__evaluate_hook || tn__evaluate_hook(least) != TN_OK)
+    if (tn__node_is_error(least) || !tn__engine.evaluate || tn__engine.evaluate(least) != TN_OK)
         return 0;
     const char *memory = (const char *)least->storage->memory + least->offset * (int64_t)sizeof value;
     return tn__storage_read(least->storage, &value, memory, sizeof value) == TN_OK ? value : 0;

@@ -108,8 +108,6 @@ tn__node *tn__axis_from_last(tn__node *a, int axis);
 tn__node *tn__to(tn__node *a, tn__device *device);
 /* The same, evaluated. */
 tn__node *tn__to_at_once(tn__node *a, tn__device *device);
-/* Told of each TRANSFER node that is recorded. Set by the engine. */
-extern tn_status (*tn__transfer_hook)(tn__node *node);
 
 /* A set of axes from a user's list (empty: all); latches and returns false for bad ones. Negative axes count from the
  * end. */

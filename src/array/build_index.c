@@ -151,11 +151,11 @@ static tn_status look_at(const char *operation, const char *memory, const tn__no
 /* The value of a node in C order, on the host; the caller frees it. NULL with a latched failure. */
 static char *value_on_host(tn__node *node)
 {
-    if (tn__node_pending(node) && tn__evaluate_hook(node) != TN_OK)
+    if (tn__node_pending(node) && tn__engine.evaluate(node) != TN_OK)
         return NULL;
     if (node->strides) {
         node = tn__node_new(TN__OP_COPY, (tn_dtype)node->dtype, node->shape, node->device, 1, &node, (tn__attr){0});
-        if (tn__node_is_error(node) || tn__evaluate_hook(node) != TN_OK)
+        if (tn__node_is_error(node) || tn__engine.evaluate(node) != TN_OK)
             return NULL;
     }
     size_t item = tn_dtype_size((tn_dtype)node->dtype), bytes = (size_t)node->shape->size * item;

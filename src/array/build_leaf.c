@@ -2,7 +2,6 @@
 /* Nodes without inputs on their device: constants, positions, random numbers, values from other devices. */
 #include "array/build_parts.h"
 
-tn_status (*tn__transfer_hook)(tn__node *node);
 
 tn__node *tn__const_scalar(tn__scalar value, tn_dtype dtype, const tn__shape *shape,
                            tn__device *device)
@@ -51,18 +50,18 @@ tn__node *tn__to(tn__node *a, tn__device *device)
         return a;
     if (tn__foldable(a))
         return tn__const_scalar(a->attr.scalar, a->dtype, a->shape, device);
-    if (!tn__transfer_hook)
+    if (!tn__engine.transfer)
         TN__REFUSE(TN_ERR_UNSUPPORTED, "to", "moving from %s to %s needs the engine, which is not linked in",
                    a->device->name, device->name);
     tn__attr attr = {.below = tn__elements_below(a)};
     tn__node *node = tn__node_new(TN__OP_TRANSFER, (tn_dtype)a->dtype, a->shape, device, 1, &a, attr);
     TN__PASS_ERROR(node);
-    return tn__transfer_hook(node) == TN_OK ? node : tn__failed();
+    return tn__engine.transfer(node) == TN_OK ? node : tn__failed();
 }
 
 tn__node *tn__to_at_once(tn__node *a, tn__device *device)
 {
     tn__node *node = tn__to(a, device);
     TN__PASS_ERROR(node);
-    return tn__node_pending(node) && tn__evaluate_hook(node) != TN_OK ? tn__failed() : node;
+    return tn__node_pending(node) && tn__engine.evaluate(node) != TN_OK ? tn__failed() : node;
 }

@@ -39,7 +39,7 @@ static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int 
     tn__device *device = in[0]->device, *host = tn__device_get((tn_device){TN_DEVICE_CPU, 0});
     if (!host)
         return tn__failed();
-    if (!tn__transfer_hook)
+    if (!tn__engine.transfer)
         TN__REFUSE(TN_ERR_UNSUPPORTED, tn__ops[op].name,
                    "is computed on the CPU, and moving operands from %s needs the engine", device->name);
     tn__node *there[TN__MAX_ARITY];

@@ -330,7 +330,7 @@ static tn__node *relist(tn__handle *x, tn__node *node)
             x->owner = self->number;
         } else {
             /* The lists of another thread hold x, so it cannot be in ours: give it a value at once. */
-            if (!tn__evaluate_hook || tn__evaluate_hook(node) != TN_OK)
+            if (!tn__engine.evaluate || tn__engine.evaluate(node) != TN_OK)
                 return tn__node_error(tn__error_retain(tn__error_last()));
             return node;
         }
@@ -397,10 +397,10 @@ tn_status tn__array_write(tn_array *array, tn__node *node)
     if (x->pending && x->owner == self->number)
         tn__pending_count_written(self, x);
     bool deep = tn__node_pending(x->node) && x->node->depth >= TN__MAX_WRITTEN_DEPTH;
-    if (!often || !deep || !tn__evaluate_hook || self->evaluating)
+    if (!often || !deep || !tn__engine.evaluate || self->evaluating)
         return TN_OK;
     self->evaluating = true;
-    tn_status status = tn__evaluate_hook(x->node);
+    tn_status status = tn__engine.evaluate(x->node);
     self->evaluating = false;
     return status;
 }

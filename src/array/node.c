@@ -8,8 +8,7 @@
 #include "array/build.h"
 #include "array/fresh.h"
 
-tn_status (*tn__evaluate_hook)(tn__node *node);
-tn_status (*tn__evaluate_all_hook)(int count, tn__node *const *nodes);
+tn__engine_calls tn__engine;
 
 /* ---- exhausted memory ---- */
 
@@ -124,9 +123,9 @@ static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dty
     for (int i = 0; i < arity; i++) {
         if (in[i]->error)
             return error_of_input(in[i]);
-        if (in[i]->depth >= tn__max_depth() && tn__evaluate_hook && !self->evaluating) {
+        if (in[i]->depth >= tn__max_depth() && tn__engine.evaluate && !self->evaluating) {
             self->evaluating = true;
-            tn_status status = tn__evaluate_hook(in[i]);
+            tn_status status = tn__engine.evaluate(in[i]);
             self->evaluating = false;
             if (status)
                 return tn__failed();

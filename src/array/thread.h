@@ -34,7 +34,7 @@ typedef struct tn__thread {
     uint32_t pending_written;  /* of these, how many the program has written into */
     uint32_t pending_swept;    /* how many there were when values were last taken off the list */
     int64_t live;              /* handles made less handles freed by this thread */
-    bool evaluating;           /* inside tn__evaluate_hook */
+    bool evaluating;           /* inside tn__engine.evaluate */
     bool calm;                 /* registered, and nothing is posted */
     uint16_t number;           /* 0: not registered yet */
     uint16_t acting;           /* the number whose objects it may free: its own, or that of an ended thread */

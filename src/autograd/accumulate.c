@@ -92,14 +92,14 @@ static tn_status compute(tn__tape *t, list *l)
         status = go_under(t, l->node[i], true);
     if (status == TN_OK)
         status = add_beside(t, l);
-    return status == TN_OK ? tn__evaluate_all_hook((int)l->count, l->node) : status;
+    return status == TN_OK ? tn__engine.evaluate_all((int)l->count, l->node) : status;
 }
 
 tn_status tn__tape_compute_earlier(tn__tape *t)
 {
     for (size_t i = 0; i < t->count; i++) {
         const tn__var *var = t->steps[i].node->var;
-        if (!var || !var->final || !tn__var_grad(var) || !computes(tn__var_grad(var)) || !tn__evaluate_all_hook)
+        if (!var || !var->final || !tn__var_grad(var) || !computes(tn__var_grad(var)) || !tn__engine.evaluate_all)
             continue;
         list l = {0};
         tn_status status = compute(t, &l);

@@ -62,7 +62,7 @@ static tn_status evaluate(tn__node *node)
 {
     if (tn__node_is_error(node))
         return tn__error_raise(node->error);
-    return tn__evaluate_hook(node);
+    return tn__engine.evaluate(node);
 }
 
 static tn_status read_scalar(tn__node *node, double *value)

@@ -107,7 +107,7 @@ tn_status tn__tape_compute(tn__tape *t, size_t at)
     list l = {0};
     uint32_t depth = deepest(t, at);
     bool fine = add_gradients(t, at, &l) && (depth <= tn__max_depth() / 2 || add_cut(t, at, depth / 2, &l));
-    tn_status status = fine ? tn__evaluate_all_hook((int)l.count, l.node)
+    tn_status status = fine ? tn__engine.evaluate_all((int)l.count, l.node)
                             : tn__fail_memory(t->operation, (l.count + 1) * sizeof(*l.node));
     tn__free(l.node);
     if (status == TN_OK)

@@ -21,6 +21,9 @@ tn__node *tn__compact(tn__node *node);
 /* Gives a pending TRANSFER node, whose input has a value, its own: asks for the copy, which nobody waits for but where
  * it goes to the host's memory. */
 tn_status tn__transfer_run(tn__node *node);
+/* When a TRANSFER node is recorded: from the host's memory its copy is asked for at once, as nobody waits for it, and
+ * what uses it is evaluated on one device then. */
+tn_status tn__transfer_recorded(tn__node *node);
 /* tn__to for many nodes, each of which becomes its like on its device to[i], borrowed: those of one dtype and one
  * way are copied as one vector. With `at_once` they get values, for which nobody waits; else all of it is recorded. */
 tn_status tn__move_together(int count, tn__node **node, tn__device *const *to, bool at_once);

@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include "core/memory.h"
+#include "device/allocator.h"
 #include "engine/run.h"
 
 #include <tanso/engine.h>
@@ -142,7 +143,7 @@ tn_status tn_eval_all(int count, const tn_array *const *arrays)
     return status;
 }
 
-/* ---- hooks of the rooms below ---- */
+/* ---- what the rooms below ask the engine for ---- */
 
 static tn_status evaluate_one(tn__node *node)
 {
@@ -155,8 +156,10 @@ static tn_status evaluate_all(int count, tn__node *const *roots)
     return evaluate(count, roots, TN__COLLECT_WRITTEN);
 }
 
-__attribute__((constructor)) static void set_hooks(void)
+/* Here, as whoever links the archive with one evaluation in his program has this file. */
+__attribute__((constructor)) static void set_up(void)
 {
-    tn__evaluate_hook = evaluate_one;
-    tn__evaluate_all_hook = evaluate_all;
+    tn__engine = (tn__engine_calls){evaluate_one, evaluate_all, tn__transfer_recorded};
+    tn__pressure_hook = tn__plans_drop_idle;
+    tn__plans_watch_forks();
 }

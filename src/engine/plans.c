@@ -347,9 +347,7 @@ void tn__plans_clear(void)
     destroy_all(gone);
 }
 
-/* A device without memory left: its plans that nobody runs go. Whoever asks may hold a lock of the device's, so nobody
- * is waited for here. */
-static bool drop_idle(tn__device *device)
+bool tn__plans_drop_idle(tn__device *device)
 {
     if (pthread_mutex_trylock(&lock) != 0)
         return false;
@@ -387,9 +385,8 @@ static void forget_builders(void)
     let_table_go();
 }
 
-__attribute__((constructor)) static void set_hooks(void)
+void tn__plans_watch_forks(void)
 {
-    tn__pressure_hook = drop_idle;
     (void)!pthread_atfork(hold_table, let_table_go, forget_builders); /* without memory: no child while others build */
 }
 

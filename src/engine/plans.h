@@ -42,4 +42,10 @@ typedef struct tn__counters {
 } tn__counters;
 extern tn__counters tn__engine_counters;
 
+/* A device without memory left: its plans that nobody runs go. Whoever asks may hold a lock of the device's, so nobody
+ * is waited for. True if there were any. */
+bool tn__plans_drop_idle(tn__device *device);
+/* Children by fork find the cache of plans in order. */
+void tn__plans_watch_forks(void);
+
 #endif

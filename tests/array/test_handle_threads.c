@@ -188,8 +188,8 @@ static void *update(void *user)
 static void an_update_of_a_foreign_scopes_array_is_evaluated(void **state)
 {
     (void)state;
-    tn_status (*hook)(tn__node *) = tn__evaluate_hook;
-    tn__evaluate_hook = evaluate;
+    tn_status (*hook)(tn__node *) = tn__engine.evaluate;
+    tn__engine.evaluate = evaluate;
     tn_scope_push();
     tn_array *x = graph_array(graph_value);
     elsewhere(update, x);
@@ -197,7 +197,7 @@ static void an_update_of_a_foreign_scopes_array_is_evaluated(void **state)
     assert_int_equal(tn__array_node(x)->op, TN__OP_CONST);
     assert_int_equal(tn__handle_of(x)->pending, 0);
     tn_scope_pop();
-    tn__evaluate_hook = hook;
+    tn__engine.evaluate = hook;
 }
 
 static void *own_it(void *user)

@@ -201,14 +201,14 @@ static void *free_long_chain(void *user)
 static void long_chains_are_freed_on_a_small_stack(void **state)
 {
     (void)state;
-    tn_status (*hook)(tn__node *) = tn__evaluate_hook;
-    tn__evaluate_hook = NULL;
+    tn_status (*hook)(tn__node *) = tn__engine.evaluate;
+    tn__engine.evaluate = NULL;
     for (int evaluated = 0; evaluated < 2; evaluated++) {
         bool mode = evaluated;
         graph_in_thread(free_long_chain, &mode, 128 << 10);
         assert_int_equal(mode, evaluated);
     }
-    tn__evaluate_hook = hook;
+    tn__engine.evaluate = hook;
 }
 
 static int hook_calls;
@@ -229,8 +229,8 @@ static tn_status evaluate(tn__node *node)
 static void deep_recordings_are_evaluated_on_the_way(void **state)
 {
     (void)state;
-    tn_status (*hook)(tn__node *) = tn__evaluate_hook;
-    tn__evaluate_hook = evaluate;
+    tn_status (*hook)(tn__node *) = tn__engine.evaluate;
+    tn__engine.evaluate = evaluate;
     hook_calls = 0;
     tn__node *node = graph_const();
     for (int i = 0; i < TN__MAX_DEPTH - 1; i++)
@@ -250,7 +250,7 @@ static void deep_recordings_are_evaluated_on_the_way(void **state)
     assert_int_equal(tn__error_status(error->error), TN_ERR_COMPILE);
     assert_int_equal(tn_error_code(), TN_ERR_COMPILE);
     tn_clear_error();
-    tn__evaluate_hook = hook;
+    tn__engine.evaluate = hook;
 }
 
 /* ---- memory ---- */

@@ -171,8 +171,8 @@ static tn_status give_value(tn__node *node)
 static void a_recording_that_grows_too_deep_is_evaluated(void **state)
 {
     (void)state;
-    tn_status (*hook)(tn__node *) = tn__evaluate_hook;
-    tn__evaluate_hook = give_value;
+    tn_status (*hook)(tn__node *) = tn__engine.evaluate;
+    tn__engine.evaluate = give_value;
     evaluations = 0;
     TN_SCOPE {
         tn_array *x = value();
@@ -181,7 +181,7 @@ static void a_recording_that_grows_too_deep_is_evaluated(void **state)
             assert_true(tn__array_node(x)->depth <= tn__max_depth());
         }
     }
-    tn__evaluate_hook = hook;
+    tn__engine.evaluate = hook;
     assert_int_equal(evaluations, 2);
 }
 
