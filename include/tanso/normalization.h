@@ -7,6 +7,7 @@
 #ifndef TANSO_NORMALIZATION_H
 #define TANSO_NORMALIZATION_H
 
+#include <tanso/comm.h>
 #include <tanso/nn.h>
 
 #ifdef __cplusplus
@@ -47,6 +48,18 @@ TN_API tn_array *tn_fixed_batch_norm_with(const tn_array *x, const tn_array *gam
  * that are to stay as they are during training: tn_layer_train(batch_norm, false); parameters: tn_layer_freeze.
  */
 TN_API tn_layer *tn_batch_norm_with(int64_t channels, const tn_batch_norm_opts *opts);
+
+/*
+ * Batch normalizations in a layer, and those below it, take their statistics over the minibatches of all ranks from now
+ * on (ChainerMN's create_mnbn_model), as if these were one; gradients go through all of them, too. Each forward by the
+ * batch's statistics is then a call of tn_comm_all_gather, and each backward through it another: all ranks make them in
+ * the same order, with as many channels. A communicator of one rank ends that. Copies of the layer go on as it does,
+ * files know nothing of it. A forward after the communicator was freed fails with TN_ERR_STATE.
+ */
+TN_API tn_status tn_layer_share_statistics(tn_layer *layer, tn_comm *comm);
+/* Persistent floating values of a layer and all below it, as running statistics, become their means over all ranks
+ * (ChainerMN's AllreducePersistent). All ranks call it, with layers alike. */
+TN_API tn_status tn_layer_average_persistents(tn_layer *layer, tn_comm *comm);
 
 /* ---- groups, instances, features ---- */
 

@@ -4,15 +4,17 @@
 #include <math.h>
 #include <tanso/normalization.h>
 
+#include "comm/comm.h"
 #include "core/options.h"
 #include "nn/activation.h"
 #include "nn/layer.h"
 
 /* ---- the function ---- */
 
-/* Statistics of each channel, with extent 1 along the other axes; of `count` elements each. */
+/* Statistics of each channel, with extent 1 along the other axes; of `count` elements each, or, over several ranks, of
+ * as many as make `unbiased` what the variance is multiplied by for the divisor n - 1. */
 typedef struct moments {
-    tn__node *mean, *variance;
+    tn__node *mean, *variance, *unbiased;
     int64_t count;
 } moments;
 
@@ -25,6 +27,56 @@ static moments moments_of(tn__node *wide, int axis)
     m.mean = others ? tn__average(wide, others) : wide;
     m.variance = others ? times(tn__deviations(wide, others), 1 / (double)m.count) : like(wide, 0);
     return m;
+}
+
+/* Columns begin .. begin + count - 1 of a row a rank. */
+static tn__node *columns(tn__node *rows, int64_t begin, int64_t count)
+{
+    if (tn__node_is_error(rows))
+        return rows;
+    return tn__slice_node(rows, (int64_t[]){0, begin}, (int64_t[]){1, 1}, (int64_t[]){rows->shape->dim[0], count});
+}
+
+/* This rank's moments as a vector: means, variances, and of how many elements they are. */
+static tn__node *packed(const moments *own, int64_t channels)
+{
+    const tn__node *like = own->mean;
+    const tn__shape *row = tn__shape_intern(1, (int64_t[]){2 * channels + 1});
+    const tn__shape *one = tn__shape_intern(1, (int64_t[]){1});
+    if (!row || !one)
+        return tn__failed();
+    tn__node *vector = tn__const(0, (tn_dtype)like->dtype, row, like->device);
+    vector = tn__update_along(vector, tn__reshape(own->mean, 1, &channels), 0, 0);
+    vector = tn__update_along(vector, tn__reshape(own->variance, 1, &channels), 0, channels);
+    tn__node *count = tn__const((double)own->count, (tn_dtype)like->dtype, one, like->device);
+    return tn__update_along(vector, count, 0, 2 * channels);
+}
+
+/* All ranks' moments come together, and are combined as those of groups are: by the groups' sizes, the variance with
+ * the distance of each group's mean. */
+static moments moments_over_ranks(uint32_t number, const moments *own)
+{
+    const tn__collective_call gather = {.kind = TN__ALL_GATHER};
+    int64_t channels = own->mean->shape->size;
+    tn_comm *comm = tn__comm_numbered(number);
+    if (!comm) {
+        tn__fail(TN_ERR_STATE, "batch_norm", "the communicator that its statistics go over has been freed");
+        return (moments){.variance = tn__failed()};
+    }
+    tn__node *mine = packed(own, channels);
+    const tn__shape *rows = tn__shape_intern(2, (int64_t[]){comm->place.size, 2 * channels + 1});
+    if (tn__node_is_error(mine) || !rows)
+        return (moments){.variance = rows ? mine : tn__failed()};
+    tn__node *all = tn__collective(comm, &gather, mine, (tn_dtype)mine->dtype, rows);
+    if (tn__node_is_error(all))
+        return (moments){.variance = all};
+    tn__node *means = columns(all, 0, channels), *counts = columns(all, 2 * channels, 1);
+    tn__node *total = tn__reduce(TN__OP_SUM, counts, 1u << 0), *part = over(counts, total);
+    tn__node *mean = tn__reduce(TN__OP_SUM, mul(part, means), 1u << 0), *away = sub(means, mean);
+    tn__node *variance = mul(part, add(columns(all, channels, channels), mul(away, away)));
+    return (moments){.mean = tn__reshape_like(mean, own->mean->shape),
+                     .variance = tn__reshape_like(tn__reduce(TN__OP_SUM, variance, 1u << 0), own->mean->shape),
+                     .unbiased = tn__reshape_like(over(total, with(MAXIMUM, plus(total, -1), 1)), tn__shape_scalar())};
 }
 
 /* The axis of the channels; -1 and latched if there is none, or a channel has no elements. */
@@ -93,7 +145,7 @@ static tn_array *batch_norm_function(const char *operation, const tn_array *in, 
     tn__node *error = tn__first_error(4, parts);
     if (error)
         return tn__leave_array(call, error);
-    moments m = fixed ? (moments){parts[2], parts[3], 0} : moments_of(wide, axis);
+    moments m = fixed ? (moments){.mean = parts[2], .variance = parts[3]} : moments_of(wide, axis);
     return tn__leave_array(call, normalized(x, wide, &m, parts[0], parts[1], eps));
 }
 
@@ -121,6 +173,7 @@ typedef struct batch_norm {
     double eps, momentum, rmax, dmax;
     bool cumulative;
     int gamma, beta, mean, variance, count;
+    uint32_t comm; /* the number of the communicator that statistics go over; 0: this process's own */
 } batch_norm;
 
 static tn__node *vector_at(const tn_layer *layer, int slot, int axis, const tn__node *wide)
@@ -149,13 +202,14 @@ static tn_status update_statistics(tn_layer *layer, const batch_norm *b, const m
 {
     double unbiased = (double)m->count / (m->count > 1 ? (double)m->count - 1 : 1);
     tn__no_grad_depth++;
+    tn__node *variance = m->unbiased ? mul(m->variance, m->unbiased) : times(m->variance, unbiased);
     tn__node *count = plus(tn__slot_node(layer, b->count), 1);
     tn__node *mean = tn__slot_node(layer, b->mean);
     tn__node *share = b->cumulative ? map(RECIPROCAL, tn__cast(count, (tn_dtype)mean->dtype))
                                     : tn__const(b->momentum, (tn_dtype)mean->dtype, count->shape, count->device);
     tn_status status = follow(layer, b->mean, m->mean, share);
     if (status == TN_OK)
-        status = follow(layer, b->variance, times(m->variance, unbiased), share);
+        status = follow(layer, b->variance, variance, share);
     if (status == TN_OK)
         status = write_slot(layer, b->count, count);
     tn__no_grad_depth--;
@@ -181,9 +235,13 @@ static tn__node *train_forward(tn_layer *layer, const batch_norm *b, tn__node *x
 {
     moments m = moments_of(wide, axis);
     TN__PASS_ERROR(m.variance);
+    if (b->comm)
+        m = moments_over_ranks(b->comm, &m);
+    TN__PASS_ERROR(m.variance);
     tn__node *y;
     if (b->rmax > 0) {
-        moments running = {vector_at(layer, b->mean, axis, wide), vector_at(layer, b->variance, axis, wide), 0};
+        moments running = {.mean = vector_at(layer, b->mean, axis, wide),
+                           .variance = vector_at(layer, b->variance, axis, wide)};
         y = renormalized(b, normalized(wide, wide, &m, NULL, NULL, b->eps), &m, &running);
         y = gamma ? mul(y, gamma) : y;
         y = tn__cast(beta ? add(y, beta) : y, (tn_dtype)x->dtype);
@@ -216,7 +274,7 @@ static tn__node *batch_norm_forward(tn_layer *layer, tn__node *x)
     tn__node *gamma = vector_at(layer, b->gamma, axis, wide), *beta = vector_at(layer, b->beta, axis, wide);
     if (!fixed)
         return train_forward(layer, b, x, wide, axis, gamma, beta);
-    moments m = {vector_at(layer, b->mean, axis, wide), vector_at(layer, b->variance, axis, wide), 0};
+    moments m = {.mean = vector_at(layer, b->mean, axis, wide), .variance = vector_at(layer, b->variance, axis, wide)};
     return normalized(x, wide, &m, gamma, beta, b->eps);
 }
 
@@ -292,4 +350,59 @@ tn_layer *tn_batch_norm_with(int64_t channels, const tn_batch_norm_opts *opts)
     b->rmax = opts ? opts->rmax : 0;
     b->dmax = opts ? opts->dmax : 0;
     return tn__layer_finish(layer, add_slots(layer, b, channels, opts));
+}
+
+/* ---- over several ranks ---- */
+
+static void share(tn_layer *layer, uint32_t number)
+{
+    if (layer->kind == &batch_norm_kind && layer->user.data)
+        ((batch_norm *)layer->user.data)->comm = number;
+    for (size_t i = 0; i < layer->child_count; i++)
+        share(layer->children[i].layer, number);
+}
+
+tn_status tn_layer_share_statistics(tn_layer *layer, tn_comm *comm)
+{
+    TN__NO_PLACE();
+    if (!layer)
+        return tn__fail_null("layer_share_statistics", "a layer");
+    tn_status status = tn__layer_raise(layer);
+    if (status == TN_OK)
+        status = tn__comm_of_processes(comm, "layer_share_statistics");
+    if (status == TN_OK)
+        share(layer, comm->place.size > 1 ? comm->number : 0);
+    return status;
+}
+
+static tn_status average(tn_layer *layer, tn__slot *slot, const char *path, void *user)
+{
+    (void)layer, (void)path;
+    const tn__collective_call sum = {.kind = TN__ALL_REDUCE};
+    tn_comm *comm = user;
+    if (!slot->persistent || !slot->value || !tn_dtype_is_float(tn_dtype_of(slot->value)))
+        return TN_OK;
+    tn__call call = tn__enter();
+    tn__node *own = tn__array_node(slot->value);
+    tn__node *mean = tn__collective(comm, &sum, own, (tn_dtype)own->dtype, own->shape);
+    mean = tn__node_is_error(mean) ? mean : with(DIVIDE, mean, comm->place.size);
+    tn_status status = tn__node_is_error(mean) ? tn__error_raise(mean->error) : tn__array_write(slot->value, mean);
+    tn__leave(call);
+    return status;
+}
+
+tn_status tn_layer_average_persistents(tn_layer *layer, tn_comm *comm)
+{
+    TN__NO_PLACE();
+    if (!layer)
+        return tn__fail_null("layer_average_persistents", "a layer");
+    tn_status status = tn__layer_raise(layer);
+    if (status == TN_OK)
+        status = tn__comm_of_processes(comm, "layer_average_persistents");
+    if (status != TN_OK || comm->place.size == 1)
+        return status;
+    tn__no_grad_depth++;
+    status = tn__visit_slots(layer, "", average, comm);
+    tn__no_grad_depth--;
+    return status;
 }
