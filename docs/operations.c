@@ -11,7 +11,8 @@ enum {
     TN_ARG = 8,
     TN_ORDERED = 16,
     TN_REAL = 32,
-    TN_PARTS = 64
+    TN_PARTS = 64,
+    TN_WIDENED = 128
 };
 
 typedef struct row {

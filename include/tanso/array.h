@@ -279,7 +279,15 @@ typedef struct tn_reduce_opts {
 } tn_reduce_opts;
 
 /* Of integers and bool, means, variances and deviations are float64. Over nothing a sum is 0, a product 1, a mean NaN.
- * Variances are means of |x - mean|^2. The gradient of a deviation that is 0 is 0. */
+ * Variances are means of |x - mean|^2. The gradient of a deviation that is 0 is 0.
+ *
+ * A sum of n numbers differs from the exact one by at most k u times the sum of their absolute values. Numbers of
+ * float32 and complex64 (u = 2^-24) are added up a few at a time, what these come to in float64: k is 20 + n 2^-29 on a
+ * CPU and 300 + n 2^-29 on a GPU, but 16 + n / 8 there for up to 16384 numbers along axes that are not the last. Those
+ * of float64 (u = 2^-53) are added up as they are, those of float16 and bfloat16 in float32, and rounded at the end: k
+ * is 520 + n / 512 on a CPU, 40 + n / 8 on a GPU. Means are these sums, divided. Variances are about the mean as it is
+ * rounded, which adds the square of its error, but of more than 2^20 numbers (16384 on a GPU) about the exact one.
+ */
 TN_API tn_array *tn_sum_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_prod_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_mean_with(const tn_array *x, const tn_reduce_opts *opts);

@@ -183,8 +183,8 @@ TN_API tn_kernel *tn_elementwise_with(const char *inputs, const char *outputs, c
                                       const tn_kernel_opts *opts);
 /* A reduction over axes: `map` is an expression over the inputs, `reduce` an expression that combines a and b, `post`
  * statements that set the one output from a (and _count, the number of elements reduced), `identity` an expression that
- * changes nothing when combined. The order of combination is fixed by the shape (as tn_sum's), so `reduce` must be
- * associative, and its result depends on nothing else. */
+ * changes nothing when combined. The order of combination is fixed by the shape (as that of tn_sum of float64), so
+ * `reduce` must be associative, and its result depends on nothing else. */
 TN_API tn_kernel *tn_reduction_with(const char *inputs, const char *output, const char *map, const char *reduce,
                                     const char *post, const char *identity, const char *name,
                                     const tn_kernel_opts *opts);

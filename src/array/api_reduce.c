@@ -217,6 +217,9 @@ static tn__node *squares_of(tn__node *a, uint32_t set, const tn_reduce_opts *opt
                           : whole ? tn__binary(TN__OP_SUBTRACT, a, tn__cast(mean, *dtype))
                                   : tn__binary(TN__OP_SUBTRACT, counted, mean);
     TN__PASS_ERROR(deviation);
+    if (!whole && !opts->mean && tn__reduced_many(a, set)) /* from a mean that is rounded */
+        deviation = tn__binary(TN__OP_SUBTRACT, deviation, average_where(deviation, set, opts, 0));
+    TN__PASS_ERROR(deviation);
     if (whole && tn_dtype_is_complex((tn_dtype)deviation->dtype))
         deviation = tn__unary(TN__OP_ABS, deviation);
     TN__PASS_ERROR(deviation);

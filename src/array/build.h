@@ -66,6 +66,8 @@ tn__node *tn__first_max(tn__node *a, uint32_t axes);
 tn__node *tn__deviations(tn__node *a, uint32_t axes);
 /* The sum over axes divided by the number of elements. */
 tn__node *tn__average(tn__node *a, uint32_t axes);
+/* So many along the axes that a variance of them is worth the care that a rounded mean takes. */
+bool tn__reduced_many(const tn__node *a, uint32_t axes);
 tn__node *tn__matmul_node(tn__node *a, tn__node *b);
 tn__node *tn__gather(tn__node *a, tn__node *indices, int axis);
 /* The same where whoever calls knows that no index is negative or out of range; below: elements are known to lie in

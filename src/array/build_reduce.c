@@ -2,6 +2,7 @@
 /* Reductions over sets of axes, and the checks of axes that all of the array room uses. */
 #include "array/build_parts.h"
 
+#include <float.h>
 #include <string.h>
 
 int tn__axis_check(const char *operation, int axis, int ndim)
@@ -162,12 +163,39 @@ tn__node *tn__first_max(tn__node *a, uint32_t axes)
                         (tn__attr){.axes = axes});
 }
 
-tn__node *tn__average(tn__node *a, uint32_t axes)
+static double reduced_count(const tn__node *a, uint32_t axes)
 {
     double count = 1;
     for (int d = 0; d < a->shape->ndim; d++)
         count *= axes >> d & 1 ? (double)a->shape->dim[d] : 1;
-    return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, axes), count);
+    return count;
+}
+
+tn__node *tn__average(tn__node *a, uint32_t axes)
+{
+    TN__PASS_ERROR(a);
+    return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, axes), reduced_count(a, axes));
+}
+
+#define MANY     (1 << 20) /* numbers, of which one more sum costs nothing: their memory does; */
+#define GPU_MANY 16384     /* the same of a GPU, whose sums of fewer than 2^18 are less exact */
+
+bool tn__reduced_many(const tn__node *a, uint32_t axes)
+{
+    bool gpu = a->device->capabilities.target == TN__TARGET_CUDA;
+    return reduced_count(a, axes) > (gpu ? GPU_MANY : MANY);
+}
+
+/* Squares about a mean that is rounded, less those of what it is away from the mean (T. Chan, G. Golub, R. LeVeque,
+ * "Algorithms for computing the sample variance", 1983): of 1e6 and 1e6 + 1 in turn, a hundredth of the whole. */
+static tn__node *about_exact_mean(tn__node *squares, tn__node *deviation, uint32_t axes, double count)
+{
+    tn__node *sum = tn__reduce(TN__OP_SUM, deviation, axes);
+    tn__node *away = tn__binary(TN__OP_MULTIPLY, sum, tn__with(TN__OP_DIVIDE, sum, count));
+    TN__PASS_ERROR(away);
+    /* Squares that have overflown stay infinite. */
+    away = tn__with(TN__OP_MINIMUM, away, away->dtype == TN_FLOAT64 ? DBL_MAX : FLT_MAX);
+    return tn__with(TN__OP_MAXIMUM, tn__binary(TN__OP_SUBTRACT, squares, away), 0);
 }
 
 /* A value of two passes; what can do with one does (compile/rewrite/rewrite.c). */
@@ -175,8 +203,11 @@ tn__node *tn__deviations(tn__node *a, uint32_t axes)
 {
     TN__PASS_ERROR(a);
     tn__no_grad_depth++;
+    double count = reduced_count(a, axes);
     tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, tn__average(a, axes));
     tn__node *y = tn__reduce(TN__OP_SUM, tn__unary(TN__OP_SQUARE, deviation), axes);
+    if (tn__reduced_many(a, axes) && tn__dtypes[a->dtype].class == TN__CLASS_FLOAT)
+        y = about_exact_mean(y, deviation, axes, count);
     tn__no_grad_depth--;
     TN__PASS_ERROR(y);
     return tn__node_new(TN__OP_DEVIATIONS, (tn_dtype)y->dtype, y->shape, y->device, 2, (tn__node *[]){y, a},

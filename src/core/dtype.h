@@ -29,6 +29,11 @@ static inline tn_dtype tn__dtype_to_complex(tn_dtype d)
 {
     return d == TN_FLOAT64 || d == TN_COMPLEX128 ? TN_COMPLEX128 : TN_COMPLEX64;
 }
+/* The dtype of twice the precision that float32 and complex64 have; of others itself. */
+static inline tn_dtype tn__dtype_wide(tn_dtype d)
+{
+    return d == TN_FLOAT32 ? TN_FLOAT64 : d == TN_COMPLEX64 ? TN_COMPLEX128 : d;
+}
 static inline bool tn__dtype_valid(tn_dtype d) { return d > TN_DTYPE_DEFAULT && d < TN_DTYPE_COUNT; }
 /* The dtype that NumPy's float functions give for x: int8 -> float16, int16 -> float32, wider -> float64; complex
  * stays. */

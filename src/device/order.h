@@ -18,6 +18,14 @@
  *
  * Accumulation is in the compute dtype (float32 for float16 and bfloat16, rounded once at the end). Positions (ARGMAX,
  * ARGMIN) do not depend on the order: the first position wins.
+ *
+ * Sums of single precision (TN_WIDENED: of float32, complex64) of more than a stretch of elements go on in double
+ * precision. A block's stretches are S = TN__REDUCE_STRETCH elements, TN__REDUCE_OUTER_STRETCH in the outer order. What
+ * a stretch comes to in a lane (in the outer order: in turn), from the identity, in single precision, is added to the
+ * block's lane (the block's sum) in double precision, and so are the results of blocks; the answer is rounded once, at
+ * the end. An element is part of S / L additions in single precision, of S / L + 4 where there is no
+ * other stretch, or of as many as a stretch of the outer order is long: that is the bound that array.h gives
+ * (N. Higham, "The accuracy of floating point summation", 1993).
  */
 #ifndef TN_DEVICE_ORDER_H
 #define TN_DEVICE_ORDER_H
@@ -25,5 +33,7 @@
 #define TN__REDUCE_LANES 16
 #define TN__REDUCE_BLOCK 4096
 #define TN__REDUCE_OUTER_BLOCK 512
+#define TN__REDUCE_STRETCH 256
+#define TN__REDUCE_OUTER_STRETCH 16
 
 #endif

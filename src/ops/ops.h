@@ -56,7 +56,8 @@ enum {
     TN_ARG = 8,
     TN_ORDERED = 16,
     TN_REAL = 32, /* of complex numbers a real one: the result is cast to the dtype of the parts */
-    TN_PARTS = 64 /* of complex numbers not holomorphic: its gradient rule treats the parts itself */
+    TN_PARTS = 64, /* of complex numbers not holomorphic: its gradient rule treats the parts itself */
+    TN_WIDENED = 128 /* a reduction of many numbers of single precision that goes on in double precision */
 };
 
 typedef struct tn__op_info {

@@ -16,41 +16,65 @@
 #include "ops/ops.h"
 
 enum { L = TN__REDUCE_LANES, B = TN__REDUCE_BLOCK, C = TN__REDUCE_OUTER_BLOCK };
+enum { S = TN__REDUCE_STRETCH, T = TN__REDUCE_OUTER_STRETCH };
 
-static float halves(float lane[L])
+/* What has been added to a sum of double precision, or of single. */
+static double rounded(double sum, bool wide) { return wide ? sum : (float)sum; }
+
+static double halves(double lane[L], bool wide)
 {
     for (int half = L / 2; half; half /= 2)
         for (int j = 0; j < half; j++)
-            lane[j] += lane[j + half];
+            lane[j] = rounded(lane[j] + lane[j + half], wide);
     return lane[0];
 }
 
-/* The sum of x[0..r-1] in the inner and in the outer order. */
-static float inner_sum(const float *x, int64_t r)
+/* The sum of x[0..r-1] in the inner and in the outer order, whose stretches go on in double precision or don't: of a
+ * block, ... */
+static double inner_block(const float *x, int64_t r, bool wide)
 {
-    float result[L] = {0}, only = 0;
-    int64_t blocks = 0;
-    for (int64_t begin = 0; begin < r; begin += B, blocks++) {
-        float lane[L] = {0};
-        for (int64_t i = begin; i < r && i < begin + B; i++)
-            lane[i % L] += x[i];
-        only = halves(lane);
-        result[blocks % L] += only;
+    double lane[L] = {0};
+    int64_t stretch = wide ? S : B;
+    for (int64_t begin = 0; begin < r; begin += stretch) {
+        float turn[L] = {0};
+        for (int64_t i = begin; i < r && i < begin + stretch; i++)
+            turn[i % L] += x[i];
+        for (int j = 0; j < L; j++)
+            lane[j] += turn[j];
     }
-    return blocks <= 1 ? only : halves(result);
+    return halves(lane, wide);
 }
 
-static float outer_sum(const float *x, int64_t r)
+static double outer_block(const float *x, int64_t r, bool wide)
 {
-    float total = 0, only = 0;
-    int64_t blocks = 0;
-    for (int64_t begin = 0; begin < r; begin += C, blocks++) {
-        only = 0;
-        for (int64_t i = begin; i < r && i < begin + C; i++)
-            only += x[i];
-        total += only;
+    double sum = 0;
+    int64_t stretch = wide ? T : C;
+    for (int64_t begin = 0; begin < r; begin += stretch) {
+        float turn = 0;
+        for (int64_t i = begin; i < r && i < begin + stretch; i++)
+            turn += x[i];
+        sum += turn;
     }
-    return blocks <= 1 ? only : total;
+    return sum;
+}
+
+/* ... of blocks. */
+static float inner_sum(const float *x, int64_t r, bool wide)
+{
+    double lane[L] = {0};
+    if (r <= B)
+        return (float)inner_block(x, r, wide && r > S);
+    for (int64_t k = 0; k * B < r; k++)
+        lane[k % L] = rounded(lane[k % L] + inner_block(x + k * B, r - k * B < B ? r - k * B : B, wide), wide);
+    return (float)halves(lane, wide);
+}
+
+static float outer_sum(const float *x, int64_t r, bool wide)
+{
+    double total = 0;
+    for (int64_t i = 0; i < r; i += C)
+        total = rounded(total + outer_block(x + i, r - i < C ? r - i : C, wide && r > T), wide);
+    return (float)total;
 }
 
 /* Sums over random axes of a random strided array. */
@@ -105,8 +129,9 @@ static void check_sum(int ndim, const int64_t *dim, uint32_t axes, tn_dtype dtyp
                 row[count++] = (float)tn__scalar_to_double(scalar, dtype);
             }
         }
-        tn__scalar expected =
-            tn__scalar_from_double(inner ? inner_sum(row, count) : outer_sum(row, count), dtype);
+        bool wide = dtype == TN_FLOAT32;
+        float sum = inner ? inner_sum(row, count, wide) : outer_sum(row, count, wide);
+        tn__scalar expected = tn__scalar_from_double(sum, dtype);
         if (memcmp(out + k * item, expected.bytes, item) != 0)
             fail_msg("a %s sum of axes 0x%x of %d differs", tn_dtype_name(dtype), (unsigned)axes, ndim);
     }
@@ -129,6 +154,9 @@ static void test_order_of_sums(void **state)
     for (int64_t r = 1; r < 5; r++) { /* around the limits of lanes and blocks */
         check_sum(1, (int64_t[]){L * r + step_between(-2, 2)}, 1, TN_FLOAT32, false);
         check_sum(1, (int64_t[]){B * r + step_between(-2, 2)}, 1, TN_FLOAT32, false);
+        check_sum(1, (int64_t[]){S * r + step_between(-2, 2)}, 1, r % 2 ? TN_FLOAT32 : TN_BFLOAT16, false);
+        check_sum(2, (int64_t[]){3, S * r + step_between(-2, 2)}, 2, r % 2 ? TN_FLOAT32 : TN_FLOAT16, r > 2);
+        check_sum(2, (int64_t[]){T * r + step_between(-2, 2), 5}, 1, r % 2 ? TN_FLOAT32 : TN_FLOAT16, r > 2);
         check_sum(2, (int64_t[]){C * r + step_between(-2, 2), 3}, 1, TN_FLOAT32, false);
         check_sum(2, (int64_t[]){2, B * r + step_between(-2, 2)}, 2, TN_FLOAT32, true);
         check_sum(3, (int64_t[]){C + r, 2, 3}, 5, TN_FLOAT32, false);

@@ -27,6 +27,7 @@ typedef struct tn__printer {
     bool unchecked;    /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
     bool flat;         /* what is staged is read and written by `lane` alone */
     bool literal;      /* strides are written as numbers */
+    bool based;        /* where accesses are is said by what tn__emit_bases has declared */
     bool checks_ahead; /* indices that do not vary with the inner loops are looked at in front of them */
     bool early;        /* loads come before the kernel has waited for those in front: tn_fresh */
     bool in_tile;      /* elements are at `row` and `column` of a product's tile */
@@ -69,6 +70,7 @@ typedef struct tn__emit_target {
                                program's */
     /* True if a nest, which has no passes that wait for one another, is better done in two steps; NULL: never. */
     bool (*splits)(const tn__emitter *emitter, tn__nest *nest);
+    int64_t single; /* sums of no more elements than that are left in single precision in pieces (tn__nest_widens) */
     void (*loops)(tn__printer *p);
     int64_t (*items)(const tn__emitter *emitter, const tn__nest *nest);
     /* What stands in n[] behind the extents; its length, at most TN__MAX_EXTRAS. */
@@ -148,6 +150,9 @@ bool tn__is_divided(const tn__expr *e);
 void tn__emit_stores(tn__printer *p, bool rows, int level);
 /* Variables of the given loops from a number that counts through them, last fastest. */
 void tn__emit_decode(tn__printer *p, uint32_t loops, const char *from);
+/* Declares, of each access, where it is at the start of the vector loop, and its stride along that: loads of n[] behind
+ * a condition keep loops from being vectorized. It holds until the caller clears p->based. */
+void tn__emit_bases(tn__printer *p);
 /* A pass's work on one element: stores of its level, and the reductions' elements left in variables. */
 void tn__emit_element(tn__printer *p, int level);
 void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner);
@@ -159,6 +164,15 @@ const char *tn__emit_type(const tn__printer *p, int r);
 const char *tn__emit_variable_type(tn_dtype dtype);
 const char *tn__emit_result_type(const tn__printer *p, int r);
 const char *tn__emit_rounding(const tn__printer *p, int r);
+/* The same of what accumulators are combined in where that is of twice the precision (tn__nest_widens); of other
+ * reductions the names above. tn__emit_widening is the function that makes such a number of an accumulator ("": C
+ * converts it). */
+const char *tn__emit_wide_identity(tn__printer *p, int r);
+const char *tn__emit_wide_function(tn__printer *p, int r);
+const char *tn__emit_wide_type(const tn__printer *p, int r);
+const char *tn__emit_widening(tn__printer *p, int r);
+/* What makes a result of such a number. */
+const char *tn__emit_narrowing(const tn__printer *p, int r);
 /* const tn_i64 R: the number of reduced elements. */
 void tn__emit_extent(tn__printer *p);
 

@@ -30,8 +30,20 @@ static void print_steps(tn__printer *p, const tn__access *a, uint32_t loops)
     }
 }
 
+static bool has_base(const tn__access *a) { return a->kind != TN__ACCESS_INDEX && !a->raw && !a->gathered; }
+
 void tn__print_position(tn__printer *p, const tn__access *a)
 {
+    if (p->based && has_base(a)) {
+        int number = (int)(a - p->nest->access);
+        int64_t stride = a->stride[p->vector_loop];
+        tn__text_addf(p->text, "base%d", number);
+        if (stride == 1)
+            tn__text_addf(p->text, " + x%d", p->vector_loop);
+        else if (stride)
+            tn__text_addf(p->text, " + x%d * step%d", p->vector_loop, number);
+        return;
+    }
     tn__text_addf(p->text, "%sn[%d]", p->index, a->param + 1);
     print_steps(p, a, ~0u);
 }
@@ -350,6 +362,23 @@ void tn__emit_decode(tn__printer *p, uint32_t loops, const char *from)
     }
 }
 
+void tn__emit_bases(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    for (int i = 0; i < n->access_count; i++) {
+        const tn__access *a = &n->access[i];
+        if (!has_base(a))
+            continue;
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "const tn_i64 base%d = n[%d]", i, a->param + 1);
+        print_steps(p, a, ~(1u << p->vector_loop));
+        tn__text_add(p->text, ";\n");
+        if (a->stride[p->vector_loop] && a->stride[p->vector_loop] != 1)
+            tn__line(p, "const tn_i64 step%d = n[%d];", i, tn__stride_param(a, p->vector_loop));
+    }
+    p->based = true;
+}
+
 /* ---- passes ---- */
 
 /* A pass's work on one element: stores of its level, and the reductions' elements left in variables. */
@@ -402,6 +431,36 @@ const char *tn__emit_result_type(const tn__printer *p, int r)
     return tn__emit_variable_type(p->nest->reduction[r].dtype);
 }
 
+static tn_dtype wide_dtype(const tn__printer *p, int r)
+{
+    tn_dtype dtype = p->nest->reduction[r].dtype;
+    return tn__nest_widens(p->nest, r) ? tn__dtype_wide(dtype) : dtype;
+}
+
+const char *tn__emit_wide_identity(tn__printer *p, int r)
+{
+    bool widens = tn__nest_widens(p->nest, r);
+    return widens ? tn__identity(p, p->nest->reduction[r].op, wide_dtype(p, r)) : tn__emit_identity(p, r);
+}
+
+const char *tn__emit_wide_function(tn__printer *p, int r)
+{
+    bool widens = tn__nest_widens(p->nest, r);
+    return widens ? tn__function(p, p->nest->reduction[r].op, wide_dtype(p, r)) : tn__emit_function(p, r);
+}
+
+const char *tn__emit_wide_type(const tn__printer *p, int r)
+{
+    return tn__nest_widens(p->nest, r) ? tn__emit_variable_type(wide_dtype(p, r)) : tn__emit_type(p, r);
+}
+
+const char *tn__emit_widening(tn__printer *p, int r)
+{
+    bool complex = wide_dtype(p, r) == TN_COMPLEX128 && tn__nest_widens(p->nest, r);
+    p->emitter->needs |= complex ? TN__NEEDS_COMPLEX : 0;
+    return complex ? "tns_cast_c128_c64" : "";
+}
+
 /* What makes a result of a finished accumulator. */
 const char *tn__emit_rounding(const tn__printer *p, int r)
 {
@@ -410,6 +469,13 @@ const char *tn__emit_rounding(const tn__printer *p, int r)
            : red->dtype == TN_FLOAT16    ? "tn_round_f16"
            : red->dtype == TN_BFLOAT16   ? "tn_round_bf16"
                                          : "";
+}
+
+const char *tn__emit_narrowing(const tn__printer *p, int r)
+{
+    const char *rounding = tn__emit_rounding(p, r);
+    bool complex = tn_dtype_is_complex(p->nest->reduction[r].dtype);
+    return *rounding || !tn__nest_widens(p->nest, r) ? rounding : complex ? "tns_cast_c64_c128" : "(tn_f32)";
 }
 
 void tn__emit_extent(tn__printer *p)

@@ -250,7 +250,14 @@ static inline int tn__view_base(const tn__graph *graph, int v)
 uint32_t tn__nest_loops(const tn__nest *n);
 bool tn__nest_has_stores(const tn__nest *n, int level);
 int tn__nest_reductions(const tn__nest *n, int level, bool arg);
+/* How many elements are reduced to one. */
+int64_t tn__nest_length(const tn__nest *n);
+/* Do stretches of this reduction go on in twice the precision? Of any reduction of a pass? (device/order.h) */
+bool tn__nest_widens(const tn__nest *n, int r);
+bool tn__nest_widens_any(const tn__nest *n, int level);
 int tn__nest_reduced_expr(const tn__nest *n, int r);
+/* Do elements of a pass take no more than so many expressions, and are none stored? */
+bool tn__nest_is_short(const tn__nest *n, int level, int most);
 /* Passes over the reduced loops: for reductions that need others first, and for elements that need reductions. */
 int tn__nest_passes(const tn__nest *n);
 

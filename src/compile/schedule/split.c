@@ -76,7 +76,10 @@ bool tn__emit_split(tn__draft *draft, tn__emitter *emitter, tn__nest *nest)
     for (int r = 0; r < nest->reduction_count; r++) {
         bool position = tn__ops[nest->reduction[r].op].props & TN_ARG;
         int each = nest->reduction[r].about_mean ? DEVIATIONS : 1;
-        nest->partial[r][0] = add_piece(draft, nest, tn__dtypes[nest->reduction[r].dtype].compute, each);
+        tn_dtype dtype = (tn_dtype)tn__dtypes[nest->reduction[r].dtype].compute;
+        if (tn__nest_widens(nest, r) && tn__nest_length(nest) > emitter->target->single)
+            dtype = tn__dtype_wide(dtype);
+        nest->partial[r][0] = add_piece(draft, nest, dtype, each);
         nest->partial[r][1] = position ? add_piece(draft, nest, TN_INT64, 1) : -1;
         if (nest->partial[r][0] < 0 || (position && nest->partial[r][1] < 0))
             return false;

@@ -30,12 +30,12 @@ const tn__cpu_op_info tn__cpu_ops[TN__OP_COUNT] = {
                          TN__OP_##ID == TN__OP_COPY || TN__OP_##ID == TN__OP_CAST \
                              ? TN__CPU_MOVE \
                              : TN__CPU_MAP, \
-                         arity, BOOLEAN_##RESULT, ((props) & TN_CONDITION) != 0},
+                         arity, BOOLEAN_##RESULT, ((props) & TN_CONDITION) != 0, 0},
 #define TN_REDUCE(ID, name, TYPES, RESULT, grad, props, IDENTITY, COMBINE, doc) \
     [TN__OP_##ID] = {#name, (props) & TN_ARG ? TN__CPU_POSITION : TN__CPU_REDUCE, 1, \
-                         BOOLEAN_##RESULT, 0},
-#define TN_GENERATE(ID, name, TYPES, EXPR, doc) [TN__OP_##ID] = {#name, TN__CPU_GENERATE, 0, 0, 0},
+                         BOOLEAN_##RESULT, 0, ((props) & TN_WIDENED) != 0},
+#define TN_GENERATE(ID, name, TYPES, EXPR, doc) [TN__OP_##ID] = {#name, TN__CPU_GENERATE, 0, 0, 0, 0},
 #define TN_OTHER(ID, name, arity, KIND, grad, props, doc) \
-    [TN__OP_##ID] = {#name, KIND_##KIND, arity, 0, 0},
+    [TN__OP_##ID] = {#name, KIND_##KIND, arity, 0, 0, 0},
 #include "ops/ops.def"
 };

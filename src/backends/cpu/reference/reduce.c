@@ -20,9 +20,12 @@ typedef struct reduce_data {
     tn__cpu_space kept;    /* output and input over the axes that stay */
     tn__cpu_space reduced; /* operand 0: the input over the others */
     tn__cpu_reduce f;
+    tn__cpu_reduce wide;      /* what stretches are combined by: f, if they are not widened */
     tn__cpu_cast load, store; /* to and from the dtype computed in */
-    bool direct;              /* the input is of that dtype */
-    int64_t size;             /* of an element computed in */
+    tn__cpu_cast widen, narrow; /* from that to the one that stretches are combined in, and back */
+    bool widened;
+    bool direct;              /* the input is of the dtype computed in */
+    int64_t size, wide_size;  /* of an element computed in, and of one of `wide` */
     int64_t blocks;           /* of an inner reduction */
 } reduce_data;
 
@@ -63,17 +66,26 @@ static void reduce_block(const reduce_data *data, char *input, int64_t block, vo
     if (end - begin > TN__REDUCE_BLOCK)
         end = begin + TN__REDUCE_BLOCK;
     _Alignas(64) char scratch[TN__CPU_STRIP * TN__CPU_ITEM];
-    cell lane[TN__REDUCE_LANES];
-    data->f.fill(lane, TN__REDUCE_LANES);
+    cell lane[TN__REDUCE_LANES], turn[TN__REDUCE_LANES], widened[TN__REDUCE_LANES];
+    int64_t most = data->widened ? TN__REDUCE_STRETCH : TN__CPU_STRIP;
+    data->wide.fill(lane, TN__REDUCE_LANES);
     tn__cpu_cursor at;
     tn__cpu_cursor_set(&at, &data->reduced, &input, begin);
     while (begin < end) {
-        int64_t n = end - begin < TN__CPU_STRIP ? end - begin : TN__CPU_STRIP;
-        data->f.lanes(lane, fetch(data, &at, scratch, n), n);
+        int64_t n = end - begin < most ? end - begin : most;
+        const char *next = fetch(data, &at, scratch, n);
         begin += n;
+        if (!data->widened) {
+            data->f.lanes(lane, next, n);
+            continue;
+        }
+        data->f.fill(turn, TN__REDUCE_LANES);
+        data->f.lanes(turn, next, n);
+        data->widen((char *)widened, data->wide_size, (const char *)turn, data->size, TN__REDUCE_LANES);
+        data->wide.each(lane, widened, TN__REDUCE_LANES);
     }
-    data->f.halve(lane);
-    memcpy(result, lane, data->size);
+    data->wide.halve(lane);
+    memcpy(result, lane, data->wide_size);
 }
 
 static void reduce_inner(const reduce_data *data, char *input, void *result)
@@ -83,13 +95,24 @@ static void reduce_inner(const reduce_data *data, char *input, void *result)
         return;
     }
     cell lane[TN__REDUCE_LANES], one;
-    data->f.fill(lane, TN__REDUCE_LANES);
+    data->wide.fill(lane, TN__REDUCE_LANES);
     for (int64_t k = 0; k < data->blocks; k++) {
         reduce_block(data, input, k, &one);
-        data->f.each((char *)lane + k % TN__REDUCE_LANES * data->size, &one, 1);
+        data->wide.each((char *)lane + k % TN__REDUCE_LANES * data->wide_size, &one, 1);
     }
-    data->f.halve(lane);
-    memcpy(result, lane, data->size);
+    data->wide.halve(lane);
+    memcpy(result, lane, data->wide_size);
+}
+
+/* Puts results where they belong. */
+static void store(const reduce_data *data, char *to, int64_t step, char *result, int64_t n)
+{
+    _Alignas(64) char narrow[TN__CPU_STRIP * TN__CPU_ITEM];
+    if (data->widened) {
+        data->narrow(narrow, data->size, result, data->wide_size, n);
+        result = narrow;
+    }
+    data->store(to, step, result, data->size, n);
 }
 
 static void inner_part(void *context, int64_t begin, int64_t end)
@@ -100,7 +123,7 @@ static void inner_part(void *context, int64_t begin, int64_t end)
     for (; begin < end; begin++) {
         cell result;
         reduce_inner(run->data, at.p[IN], &result);
-        run->data->store(at.p[OUT], 0, result.bytes, 0, 1);
+        store(run->data, at.p[OUT], 0, result.bytes, 1);
         tn__cpu_cursor_move(&at, 1);
     }
 }
@@ -109,7 +132,7 @@ static void blocks_part(void *context, int64_t begin, int64_t end)
 {
     const reduce_run *run = context;
     for (; begin < end; begin++)
-        reduce_block(run->data, run->base[IN], begin, run->results + begin * run->data->size);
+        reduce_block(run->data, run->base[IN], begin, run->results + begin * run->data->wide_size);
 }
 
 static tn_status inner_run_step(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)
@@ -122,41 +145,73 @@ static tn_status inner_run_step(const tn__cpu_step *step, void *const *buffers, 
         tn__cpu_for(data->kept.size, data->reduced.size + 8, inner_part, &run);
         return TN_OK;
     }
-    run.results = tn__alloc(data->blocks * data->size);
+    run.results = tn__alloc(data->blocks * data->wide_size);
     if (run.results == NULL)
-        return tn__fail_memory(tn__cpu_ops[step->step->op].name, data->blocks * data->size);
+        return tn__fail_memory(tn__cpu_ops[step->step->op].name, data->blocks * data->wide_size);
     tn__cpu_for(data->blocks, TN__REDUCE_BLOCK, blocks_part, &run);
     cell lane[TN__REDUCE_LANES];
-    data->f.fill(lane, TN__REDUCE_LANES);
-    data->f.lanes(lane, run.results, data->blocks);
-    data->f.halve(lane);
-    data->store(run.base[OUT], 0, lane[0].bytes, 0, 1);
+    data->wide.fill(lane, TN__REDUCE_LANES);
+    data->wide.lanes(lane, run.results, data->blocks);
+    data->wide.halve(lane);
+    store(data, run.base[OUT], 0, lane[0].bytes, 1);
     tn__free(run.results);
     return TN_OK;
 }
 
 /* ---- outer order: a strip of outputs at a time ---- */
 
+typedef struct outer_run {
+    const reduce_data *data;
+    tn__cpu_cursor at; /* the next row */
+    int64_t step, n;   /* of a row */
+} outer_run;
+
+/* Combines so many rows in turn, in the dtype computed in. */
+static void rows_in_turn(outer_run *run, int64_t rows, char *sum)
+{
+    const reduce_data *data = run->data;
+    _Alignas(64) char scratch[TN__CPU_STRIP * TN__CPU_ITEM];
+    bool direct = data->direct && run->step == data->size;
+    data->f.fill(sum, run->n);
+    for (int64_t r = 0; r < rows; r++) {
+        if (!direct)
+            data->load(scratch, data->size, run->at.p[0], run->step, run->n);
+        data->f.each(sum, direct ? run->at.p[0] : scratch, run->n);
+        tn__cpu_cursor_move(&run->at, 1);
+    }
+}
+
+/* A block of rows, a stretch after the other where these are widened. */
+static void outer_block(outer_run *run, int64_t rows, char *sum)
+{
+    const reduce_data *data = run->data;
+    _Alignas(64) char turn[TN__CPU_STRIP * TN__CPU_ITEM], widened[TN__CPU_STRIP * TN__CPU_ITEM];
+    if (!data->widened) {
+        rows_in_turn(run, rows, sum);
+        return;
+    }
+    data->wide.fill(sum, run->n);
+    for (int64_t r = 0; r < rows; r += TN__REDUCE_OUTER_STRETCH) {
+        rows_in_turn(run, rows - r < TN__REDUCE_OUTER_STRETCH ? rows - r : TN__REDUCE_OUTER_STRETCH, turn);
+        data->widen(widened, data->wide_size, turn, data->size, run->n);
+        data->wide.each(sum, widened, run->n);
+    }
+}
+
 static void reduce_outer(const reduce_data *data, char *input, int64_t step, char *total, int64_t n)
 {
-    _Alignas(64) char scratch[TN__CPU_STRIP * TN__CPU_ITEM], part[TN__CPU_STRIP * TN__CPU_ITEM];
-    bool direct = data->direct && step == data->size;
+    _Alignas(64) char part[TN__CPU_STRIP * TN__CPU_ITEM];
     int64_t size = data->reduced.size;
-    data->f.fill(total, n);
-    tn__cpu_cursor at;
-    tn__cpu_cursor_set(&at, &data->reduced, &input, 0);
-    for (int64_t begin = 0; begin < size; begin += TN__REDUCE_OUTER_BLOCK) {
-        int64_t end = size - begin > TN__REDUCE_OUTER_BLOCK ? begin + TN__REDUCE_OUTER_BLOCK : size;
-        char *sum = size > TN__REDUCE_OUTER_BLOCK ? part : total;
-        data->f.fill(sum, n);
-        for (int64_t r = begin; r < end; r++) {
-            if (!direct)
-                data->load(scratch, data->size, at.p[0], step, n);
-            data->f.each(sum, direct ? at.p[0] : scratch, n);
-            tn__cpu_cursor_move(&at, 1);
-        }
-        if (sum == part)
-            data->f.each(total, part, n);
+    outer_run run = {.data = data, .step = step, .n = n};
+    tn__cpu_cursor_set(&run.at, &data->reduced, &input, 0);
+    if (size <= TN__REDUCE_OUTER_BLOCK) {
+        outer_block(&run, size, total);
+        return;
+    }
+    data->wide.fill(total, n);
+    for (int64_t r = 0; r < size; r += TN__REDUCE_OUTER_BLOCK) {
+        outer_block(&run, size - r < TN__REDUCE_OUTER_BLOCK ? size - r : TN__REDUCE_OUTER_BLOCK, part);
+        data->wide.each(total, part, n);
     }
 }
 
@@ -170,7 +225,7 @@ static void outer_part(void *context, int64_t begin, int64_t end)
     while (begin < end) {
         int64_t n = tn__cpu_cursor_row(&at, end - begin < TN__CPU_STRIP ? end - begin : TN__CPU_STRIP);
         reduce_outer(data, at.p[IN], tn__cpu_space_step(&data->kept, IN), total, n);
-        data->store(at.p[OUT], tn__cpu_space_step(&data->kept, OUT), total, data->size, n);
+        store(data, at.p[OUT], tn__cpu_space_step(&data->kept, OUT), total, n);
         tn__cpu_cursor_move(&at, n);
         begin += n;
     }
@@ -228,6 +283,23 @@ static bool is_inner(const tn__operand *in, uint32_t axes)
     return true;
 }
 
+/* Do stretches of this reduction go on in the dtype of twice the precision? */
+static void prepare_wide(reduce_data *data, int op, tn_dtype dtype, tn_dtype work, bool inner)
+{
+    tn_dtype wide = tn__dtype_wide(work);
+    const tn__cpu_functions *functions = tn__cpu_functions_of(wide);
+    data->wide = data->f;
+    data->wide_size = data->size;
+    int64_t single = inner ? TN__REDUCE_STRETCH : TN__REDUCE_OUTER_STRETCH;
+    if (!tn__cpu_ops[op].widened || wide == work || dtype != work || data->reduced.size <= single)
+        return;
+    data->widened = true;
+    data->wide = functions->reduce[op];
+    data->wide_size = tn__dtypes[wide].size;
+    data->widen = tn__cpu_cast_of(wide, work);
+    data->narrow = tn__cpu_cast_of(work, wide);
+}
+
 static tn_status prepare(tn__cpu_step *step, tn__cpu_runner run)
 {
     const tn__step *s = step->step;
@@ -252,6 +324,7 @@ static tn_status prepare(tn__cpu_step *step, tn__cpu_runner run)
     data->direct = in->dtype == work;
     data->load = tn__cpu_cast_of(work, in->dtype);
     data->store = tn__cpu_cast_of(out->dtype, work);
+    prepare_wide(data, s->op, out->dtype, work, run == inner_run_step);
     step->data = data;
     step->run = run;
     return TN_OK;

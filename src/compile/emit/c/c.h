@@ -7,9 +7,31 @@
 
 /* Of nests whose last loop is reduced. */
 void tn__c_emit_rows(tn__printer *p);
+/* Their sums, and other reductions that give no position (lanes.c), of a pass as variables; in two steps, of the
+ * block from b to e as this item's pieces, and of a row, from its pieces. */
+void tn__c_row_sums(tn__printer *p, int level);
+void tn__c_block_sums(tn__printer *p);
+void tn__c_join_blocks(tn__printer *p);
+#define TN__C_SHORT 8 /* expressions of elements that may be written out several times */
 /* Of those whose last loop is kept; how many blocks it is cut in. */
 void tn__c_emit_columns(tn__printer *p);
 int64_t tn__c_column_blocks(const tn__nest *n);
+
+/* The loops of these (columns.c): the rows from `first` up to `end`, r and where it is; a block's columns, from
+ * l0 up to l1 and no more than tn__c_most_columns. Whether operands lie across, which are copied for some rows then. */
+void tn__c_open_rows(tn__printer *p, const char *first, const char *end);
+void tn__c_close_rows(tn__printer *p);
+void tn__c_each_column(tn__printer *p);
+int tn__c_most_columns(const tn__nest *n);
+bool tn__c_any_across(const tn__nest *n);
+/* Their sums, and other reductions that give no position (column_sums.c), of a pass in arrays a0, a1, ...; in
+ * two steps, of the block from b to e in part0, part1, ...; and of all blocks: first, for each of a column's pieces,
+ * last. */
+void tn__c_column_sums(tn__printer *p, int level);
+void tn__c_column_block(tn__printer *p);
+void tn__c_begin_columns(tn__printer *p, int level);
+void tn__c_join_columns(tn__printer *p);
+void tn__c_end_columns(tn__printer *p, int level);
 
 /* Of elementwise nests over short rows; whether one is, and its items and extras (tn__emit_target). */
 void tn__c_emit_short(tn__printer *p);
@@ -36,6 +58,8 @@ typedef struct tn__c_strip {
 bool tn__c_has_strip(tn__printer *p, int loop, bool rows, int level);
 void tn__c_open_strip(tn__printer *p, const tn__c_strip *strip);
 void tn__c_close_strip(tn__printer *p, const tn__c_strip *strip);
+/* A strip of each row's columns, or of the results' where `rows`; false: nothing needs one. */
+bool tn__c_open_columns(tn__printer *p, tn__c_strip *strip, bool rows, int level);
 
 /*
  * Copies what a tile needs of an operand that lies across, line by line: read where it lies, its lines would be far

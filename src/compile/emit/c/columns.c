@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Columns in C: nests whose last loop is kept. An item is a block of columns; passes over the rows accumulate in blocks
- * (device/order.h). In two steps, an item of the first is a block of rows of those.
+ * (column_sums.c). In two steps, an item of the first is a block of rows of those.
  */
 #include "compile/emit/c/c.h"
 
@@ -17,8 +17,6 @@
 #define FEW_COLUMNS      256
 #define MANY_COLUMNS     1024
 #define WIDE             (2 * MANY_COLUMNS)
-#define FEWEST_COLUMNS   8  /* whose elements are written out */
-#define MOST_EXPRESSIONS 24 /* of one of these */
 #define MOST_ACCUMULATED 4 /* reductions of a nest with blocks of many */
 
 /*
@@ -36,7 +34,7 @@ static bool lies_across(const tn__nest *n, const tn__access *a)
            (a->stride[column] > 1 || a->stride[column] < -1);
 }
 
-static bool any_across(const tn__nest *n)
+bool tn__c_any_across(const tn__nest *n)
 {
     for (int i = 0; i < n->access_count; i++)
         if (lies_across(n, &n->access[i]))
@@ -44,24 +42,23 @@ static bool any_across(const tn__nest *n)
     return false;
 }
 
-static int most_columns(const tn__nest *n)
+int tn__c_most_columns(const tn__nest *n)
 {
-    return n->reduction_count <= MOST_ACCUMULATED && !any_across(n) ? MANY_COLUMNS : FEW_COLUMNS;
+    return n->reduction_count <= MOST_ACCUMULATED && !tn__c_any_across(n) ? MANY_COLUMNS : FEW_COLUMNS;
 }
 
 int64_t tn__c_column_blocks(const tn__nest *n)
 {
     int64_t columns = n->extent[n->loop_count - 1];
-    int64_t block = columns >= WIDE ? most_columns(n) : FEW_COLUMNS;
+    int64_t block = columns >= WIDE ? tn__c_most_columns(n) : FEW_COLUMNS;
     return (columns + block - 1) / block;
 }
 
-/* The rows from `first` up to `end`: r, and where it is. */
-static void open_rows(tn__printer *p, const char *first, const char *end)
+void tn__c_open_rows(tn__printer *p, const char *first, const char *end)
 {
     tn__nest *n = p->nest;
     int row = 31 - __builtin_clz(n->reduced), c = p->vector_loop;
-    if (!any_across(n)) {
+    if (!tn__c_any_across(n)) {
         tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
         tn__emit_decode(p, n->reduced, "r");
         return;
@@ -70,7 +67,7 @@ static void open_rows(tn__printer *p, const char *first, const char *end)
     tn__line(p, "const tn_i64 r1 = r0 + %d < %s ? r0 + %d : %s;", ROWS_AHEAD, end, ROWS_AHEAD, end);
     for (int i = 0; i < n->access_count; i++)
         if (lies_across(n, &n->access[i]))
-            tn__c_stage(p, i, row, c, 'l', ROWS_AHEAD, most_columns(n) + APART);
+            tn__c_stage(p, i, row, c, 'l', ROWS_AHEAD, tn__c_most_columns(n) + APART);
     tn__line(p, "for (tn_i64 r = r0; r < r1; r++) {");
     tn__emit_decode(p, n->reduced, "r");
     snprintf(p->column, sizeof p->column, "x%d - l0", c);
@@ -78,10 +75,10 @@ static void open_rows(tn__printer *p, const char *first, const char *end)
     p->lane = p->column;
 }
 
-static void close_rows(tn__printer *p)
+void tn__c_close_rows(tn__printer *p)
 {
     tn__line(p, "}");
-    if (!any_across(p->nest))
+    if (!tn__c_any_across(p->nest))
         return;
     tn__line(p, "}");
     p->lane = NULL;
@@ -89,19 +86,18 @@ static void close_rows(tn__printer *p)
         p->nest->access[i].staged = false;
 }
 
-static void each_column(tn__printer *p)
+void tn__c_each_column(tn__printer *p)
 {
     tn__line(p, "TN_INDEPENDENT");
     tn__line(p, "for (tn_i64 x%d = l0; x%d < l1; x%d++) {", p->vector_loop, p->vector_loop, p->vector_loop);
 }
 
-/* A strip of each row's columns, or of the results' where `rows`; false: nothing needs one. */
-static bool open_columns(tn__printer *p, tn__c_strip *strip, bool rows, int level)
+bool tn__c_open_columns(tn__printer *p, tn__c_strip *strip, bool rows, int level)
 {
     *strip = (tn__c_strip){.loop = p->vector_loop,
                            .first = "l0",
                            .end = "l1",
-                           .size = most_columns(p->nest),
+                           .size = tn__c_most_columns(p->nest),
                            .rows = rows,
                            .level = level};
     bool strips = tn__c_has_strip(p, strip->loop, rows, level);
@@ -110,99 +106,9 @@ static bool open_columns(tn__printer *p, tn__c_strip *strip, bool rows, int leve
     return strips;
 }
 
-/* Columns so few that each has its sum in a register. */
-static bool few_columns(const tn__nest *n)
-{
-    return n->extent[n->loop_count - 1] <= FEWEST_COLUMNS && n->expr_count <= MOST_EXPRESSIONS && !any_across(n);
-}
-
-static void few_sums(tn__printer *p, int level)
-{
-    int c = p->vector_loop, columns = (int)p->nest->extent[c];
-    for (int x = 0; x < columns; x++)
-        TN__EACH_PLAIN(p, r, level)
-            tn__line(p, "%s sum%d_%d = %s;", tn__emit_type(p, r), r, x, tn__emit_identity(p, r));
-    open_rows(p, "b", "e");
-    p->literal = true;
-    for (int x = 0; x < columns; x++) {
-        tn__line(p, "{");
-        tn__line(p, "const tn_i64 x%d = %d;", c, x);
-        tn__emit_scope(p);
-        tn__emit_element(p, level);
-        TN__EACH_PLAIN(p, r, level)
-        tn__line(p, "sum%d_%d = %s(sum%d_%d, v%d);", r, x, tn__emit_function(p, r), r, x, p->nest->reduction[r].arg);
-        tn__line(p, "}");
-    }
-    p->literal = false;
-    close_rows(p);
-    for (int x = 0; x < columns; x++)
-        TN__EACH_PLAIN(p, r, level)
-            tn__line(p, "part%d[%d] = sum%d_%d;", r, x, r, x);
-}
-
-/* The rows from b up to e, in turn. */
-static void block_sums(tn__printer *p, int level)
-{
-    int c = p->vector_loop;
-    tn__c_strip strip;
-    TN__EACH_PLAIN(p, r, level)
-        tn__line(p, "TN_COLUMNS part%d[w + c] = %s;", r, tn__emit_identity(p, r));
-    if (few_columns(p->nest)) {
-        few_sums(p, level);
-        return;
-    }
-    open_rows(p, "b", "e");
-    bool strips = open_columns(p, &strip, false, level);
-    each_column(p);
-    tn__emit_scope(p);
-    tn__emit_element(p, level);
-    TN__EACH_PLAIN(p, r, level)
-        tn__line(p, "part%d[x%d - l0] = %s(part%d[x%d - l0], v%d);", r, c, tn__emit_function(p, r), r, c,
-             p->nest->reduction[r].arg);
-    tn__line(p, "}");
-    if (strips)
-        tn__c_close_strip(p, &strip);
-    close_rows(p);
-}
-
-static void declare_parts(tn__printer *p, int level)
-{
-    TN__EACH_PLAIN(p, r, level)
-        tn__line(p, "%s part%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
-}
-
-static void begin_sums(tn__printer *p, int level)
-{
-    TN__EACH_PLAIN(p, r, level)
-        tn__line(p, "TN_COLUMNS a%d[w + c] = %s;", r, tn__emit_identity(p, r));
-}
-
-static void round_sums(tn__printer *p, int level)
-{
-    TN__EACH_PLAIN(p, r, level)
-        if (*tn__emit_rounding(p, r))
-            tn__line(p, "TN_COLUMNS a%d[w + c] = %s(a%d[w + c]);", r, tn__emit_rounding(p, r), r);
-}
-
-static void column_sums(tn__printer *p, int level)
-{
-    tn__line(p, "{");
-    declare_parts(p, level);
-    begin_sums(p, level);
-    tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_OUTER_BLOCK);
-    tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK);
-    block_sums(p, level);
-    TN__EACH_PLAIN(p, r, level)
-        tn__line(p, "TN_COLUMNS a%d[w + c] = R > %d ? %s(a%d[w + c], part%d[w + c]) : part%d[w + c];", r,
-             TN__REDUCE_OUTER_BLOCK, tn__emit_function(p, r), r, r, r);
-    tn__line(p, "}");
-    round_sums(p, level);
-    tn__line(p, "}");
-}
-
 static void begin_positions(tn__printer *p, int r)
 {
-    tn__line(p, "%s best%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
+    tn__line(p, "%s best%d[%d];", tn__emit_type(p, r), r, tn__c_most_columns(p->nest));
     tn__line(p, "TN_COLUMNS { best%d[w + c] = %s; a%d[w + c] = 0; }", r, tn__emit_identity(p, r), r);
 }
 
@@ -211,28 +117,28 @@ static void column_positions(tn__printer *p, int r, const char *first, const cha
 {
     int c = p->vector_loop, arg = p->nest->reduction[r].arg;
     begin_positions(p, r);
-    open_rows(p, first, end);
-    each_column(p);
+    tn__c_open_rows(p, first, end);
+    tn__c_each_column(p);
     tn__emit_scope(p);
     tn__emit_need(p, arg);
     tn__line(p, "if (%s(best%d[x%d - l0], v%d)) { best%d[x%d - l0] = v%d; a%d[x%d - l0] = r; }",
              tn__emit_function(p, r), r, c, arg, r, c, arg, r, c);
     tn__line(p, "}");
-    close_rows(p);
+    tn__c_close_rows(p);
 }
 
 static void pass_without_sums(tn__printer *p, int level, const char *first, const char *end)
 {
     tn__c_strip strip;
-    open_rows(p, first, end);
-    bool strips = open_columns(p, &strip, false, level);
-    each_column(p);
+    tn__c_open_rows(p, first, end);
+    bool strips = tn__c_open_columns(p, &strip, false, level);
+    tn__c_each_column(p);
     tn__emit_scope(p);
     tn__emit_element(p, level);
     tn__line(p, "}");
     if (strips)
         tn__c_close_strip(p, &strip);
-    close_rows(p);
+    tn__c_close_rows(p);
 }
 
 static void declare_results(tn__printer *p)
@@ -240,7 +146,7 @@ static void declare_results(tn__printer *p)
     const tn__nest *n = p->nest;
     for (int r = 0; r < n->reduction_count; r++)
         tn__line(p, "%s a%d[%d];", tn__ops[n->reduction[r].op].props & TN_ARG ? "tn_i64" : tn__emit_type(p, r), r,
-                 most_columns(n));
+                 tn__c_most_columns(n));
 }
 
 static void column_stores(tn__printer *p)
@@ -255,8 +161,8 @@ static void column_stores(tn__printer *p)
     if (!any)
         return;
     tn__c_strip strip;
-    bool strips = open_columns(p, &strip, true, 0);
-    each_column(p);
+    bool strips = tn__c_open_columns(p, &strip, true, 0);
+    tn__c_each_column(p);
     tn__emit_scope(p);
     tn__emit_stores(p, true, 0);
     tn__line(p, "}");
@@ -288,7 +194,7 @@ static void whole_columns(tn__printer *p)
                 tn__line(p, "}");
             }
         if (tn__nest_reductions(n, level, false))
-            column_sums(p, level);
+            tn__c_column_sums(p, level);
         else if (tn__nest_has_stores(n, level))
             pass_without_sums(p, level, "0", "R");
     }
@@ -313,16 +219,15 @@ static void column_pieces(tn__printer *p)
     tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", TN__EXTENT(c));
     tn__emit_decode(p, outer_loops(p), "row");
     declare_results(p);
-    declare_parts(p, 0);
     tn__emit_hoist_pass(p, 0, n->reduced | 1u << c);
     for (int r = 0; r < n->reduction_count; r++)
         if (tn__c_is_position(n, r, 0))
             column_positions(p, r, "b", "e");
     if (tn__nest_reductions(n, 0, false))
-        block_sums(p, 0);
+        tn__c_column_block(p);
     else if (tn__nest_has_stores(n, 0))
         pass_without_sums(p, 0, "b", "e");
-    each_column(p);
+    tn__c_each_column(p);
     for (int r = 0; r < n->reduction_count; r++) {
         bool position = tn__c_is_position(n, r, 0);
         tn__line(p, "p%d[piece + x%d] = %s%d[x%d - l0];", n->partial[r][0], c, position ? "best" : "part", r, c);
@@ -340,16 +245,14 @@ static void column_results(tn__printer *p)
     tn__line(p, "const tn_i64 row = item / blocks;");
     tn__emit_decode(p, outer_loops(p), "row");
     declare_results(p);
-    begin_sums(p, 0);
+    tn__c_begin_columns(p, 0);
     for (int r = 0; r < n->reduction_count; r++)
         if (tn__c_is_position(n, r, 0))
             begin_positions(p, r);
     tn__line(p, "for (tn_i64 segment = 0; segment < segments; segment++) {");
     tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", TN__EXTENT(c));
-    each_column(p);
-    TN__EACH_PLAIN(p, r, 0)
-    tn__line(p, "a%d[x%d - l0] = %s(a%d[x%d - l0], p%d[piece + x%d]);", r, c, tn__emit_function(p, r), r, c,
-             n->partial[r][0], c);
+    tn__c_each_column(p);
+    tn__c_join_columns(p);
     for (int r = 0; r < n->reduction_count; r++)
         if (tn__c_is_position(n, r, 0)) {
             tn__line(p, "if (%s(best%d[x%d - l0], p%d[piece + x%d])) {", tn__emit_function(p, r), r, c,
@@ -360,7 +263,7 @@ static void column_results(tn__printer *p)
         }
     tn__line(p, "}");
     tn__line(p, "}");
-    round_sums(p, 0);
+    tn__c_end_columns(p, 0);
     column_stores(p);
 }
 
@@ -371,7 +274,7 @@ void tn__c_emit_columns(tn__printer *p)
     tn__nest *n = p->nest;
     int c = p->vector_loop = n->loop_count - 1;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
-    tn__line(p, "const tn_i64 block = n[%d] >= %d ? %d : %d;", TN__EXTENT(c), WIDE, most_columns(n), FEW_COLUMNS);
+    tn__line(p, "const tn_i64 block = n[%d] >= %d ? %d : %d;", TN__EXTENT(c), WIDE, tn__c_most_columns(n), FEW_COLUMNS);
     tn__line(p, "const tn_i64 blocks = (n[%d] + block - 1) / block;", TN__EXTENT(c));
     tn__line(p, "const tn_i64 l0 = item %% blocks * block;");
     tn__line(p, "const tn_i64 l1 = l0 + block < n[%d] ? l0 + block : n[%d];", TN__EXTENT(c), TN__EXTENT(c));

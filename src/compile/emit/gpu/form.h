@@ -151,8 +151,21 @@ void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass);
 /* ---- cuda/combine.c ---- */
 
 /* Accumulators of a level: `width` of a thread, 0 for a single one, and of each so many as there are streams. */
-void tn__cu_start(tn__printer *p, int level, int width, int streams);
+void tn__cu_start(tn__printer *p, const tn__cu_form *f, int level, int width);
 void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level);
+/* Elements whose sums never go on in double precision; whether those of a nest's pieces do. */
+#define TN__CUDA_SINGLE 16384
+bool tn__cu_widens_pieces(const tn__nest *n, int r);
+/* Whether a level has sums that go on in double precision, of so few chunks of a row, or rows, at a time; adds these to
+ * them. What such a sum, or the accumulator of another reduction, is called, its type, what combines two of them, and
+ * what makes a result of it. */
+bool tn__cu_widens_any(const tn__nest *n, const tn__cu_form *f, int level);
+int tn__cu_few(const tn__cu_form *f);
+void tn__cu_add_few(tn__printer *p, const tn__cu_form *f, int level);
+const char *tn__cu_sum(const tn__nest *n, const tn__cu_form *f, int r);
+const char *tn__cu_sum_type(const tn__printer *p, const tn__cu_form *f, int r);
+const char *tn__cu_sum_function(tn__printer *p, const tn__cu_form *f, int r);
+const char *tn__cu_narrowing(const tn__printer *p, const tn__cu_form *f, int r);
 /* Combines the accumulators of the threads of a row; all get the result. */
 void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *used);
 /* Combines the accumulators of threads that have the same columns; all get the result. */

@@ -316,7 +316,7 @@ static void settle_columns(const tn__nest *n, tn__cu_form *f)
     f->batch = (int)(loaded ? at_least(at_most(STREAMED_BYTES / loaded, most), 1) : STREAMED);
     words += tn__cu_loaded_bytes(n, f->loop, f->width, 4) / 4 * f->batch;
     for (int r = 0; r < n->reduction_count; r++)
-        words += n->reduction[r].about_mean ? 3 * f->width : 0;
+        words += n->reduction[r].about_mean ? 3 * f->width : tn__cu_widens_pieces(n, r) ? 2 * f->width : 0;
     for (int i = 0; i < n->access_count; i++)
         if (counts(&n->access[i]) && goes_down(n, &n->access[i]))
             words += n->access[i].kind == TN__ACCESS_LOAD ? 2 : 2 + f->width;
@@ -329,7 +329,7 @@ static int down_width(const tn__nest *n, int64_t extent)
 {
     bool small = extent % NARROW_WIDTH == 0 && !has_positions(n);
     for (int r = 0; r < n->reduction_count; r++)
-        small = small && !n->reduction[r].about_mean && tn_dtype_size(n->reduction[r].dtype) <= 8;
+        small = small && !n->reduction[r].about_mean && tn_dtype_size(tn__dtype_wide(n->reduction[r].dtype)) <= 8;
     return small ? widest_chunk(n) : WIDTH;
 }
 

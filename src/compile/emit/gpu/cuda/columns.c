@@ -17,7 +17,10 @@ static void open_row(tn__printer *p, const tn__cu_form *f)
 
 static void pass(tn__printer *p, const tn__cu_form *f, int level)
 {
+    bool adds = tn__cu_widens_any(p->nest, f, level);
     p->pass = level;
+    if (adds)
+        tn__line(p, "int few%d = 0;", level);
     if (f->in_registers) {
         tn__cu_declare(p, f, level);
         tn__line(p, "{");
@@ -36,8 +39,15 @@ static void pass(tn__printer *p, const tn__cu_form *f, int level)
     tn__cu_declare_inverses(p, level);
     tn__cu_elements(p, f, level);
     tn__cu_store(p, f, false, level);
+    if (adds) {
+        tn__line(p, "if (++few%d == %d) {", level, tn__cu_few(f));
+        tn__cu_add_few(p, f, level);
+        tn__line(p, "few%d = 0;", level);
+        tn__line(p, "}");
+    }
     tn__line(p, "}");
     tn__line(p, "}");
+    tn__cu_add_few(p, f, level);
 }
 
 /* The results of a level, by column of the vector. */
@@ -51,7 +61,8 @@ static void finish(tn__printer *p, const tn__cu_form *f, int level)
         if (position)
             tn__line(p, "for (int u = 0; u < %d; u++) a%d[u] = at%d[u] < R ? at%d[u] : 0;", f->width, r, r, r);
         else
-            tn__line(p, "for (int u = 0; u < %d; u++) a%d[u] = %s(t%d[u]);", f->width, r, tn__emit_rounding(p, r), r);
+            tn__line(p, "for (int u = 0; u < %d; u++) a%d[u] = %s(%s%d[u]);", f->width, r, tn__cu_narrowing(p, f, r),
+                     tn__cu_sum(p->nest, f, r), r);
     }
 }
 
@@ -105,7 +116,8 @@ static void store_pieces(tn__printer *p, const tn__cu_form *f)
     print_place(p, f);
     tn__text_add(p->text, ";\n");
     for (int r = 0; r < n->reduction_count; r++) {
-        tn__line(p, "%c%d[part * kept + place] = t%d[u];", tn__cu_partial(n, r), n->partial[r][0], r);
+        tn__line(p, "%c%d[part * kept + place] = %s%d[u];", tn__cu_partial(n, r), n->partial[r][0],
+                 tn__cu_sum(n, f, r), r);
         if (tn__ops[n->reduction[r].op].props & TN_ARG)
             tn__line(p, "p%d[part * kept + place] = at%d[u];", n->partial[r][1], r);
     }
@@ -153,7 +165,7 @@ void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
     tn__text_addf(p->text, " && cy < down ? (ix)n[%d] - b%d : 0;\n", TN__EXTENT(f->loop), f->loop);
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, inner);
-        tn__cu_start(p, level, f->width, f->streams);
+        tn__cu_start(p, f, level, f->width);
         pass(p, f, level);
         tn__cu_combine_down(p, f, level);
         if (!pieces)
@@ -181,12 +193,12 @@ void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f)
     open_groups(p);
     tn__line(p, "const ix number = item * across + cx;");
     tn__line(p, "const ix columns = number < kept && cy < down;");
-    tn__cu_start(p, 0, 1, 1);
+    tn__cu_start(p, f, 0, 1);
     tn__line(p, "if (columns) {");
     tn__line(p, "#pragma unroll 4");
     tn__line(p, "for (ix part = cy; part < (ix)n[%d]; part += down) {", TN__CUDA_SEGMENTS(n));
     TN__EACH_PLAIN(p, r, 0)
-        tn__line(p, "t%d[0] = %s(t%d[0], %c%d[part * kept + number]);", r, tn__emit_function(p, r), r,
+        tn__line(p, "t%d[0] = %s(t%d[0], %c%d[part * kept + number]);", r, tn__cu_sum_function(p, f, r), r,
                  tn__cu_partial(n, r), n->partial[r][0]);
     TN__EACH_POSITION(p, r, 0) {
         tn__line(p, "{");

@@ -10,18 +10,102 @@
 
 /* ---- accumulators ---- */
 
-void tn__cu_start(tn__printer *p, int level, int width, int streams)
+/*
+ * Sums of many numbers of single precision: a thread adds up a few of them, which go into a sum of double precision
+ * then, as do those of other threads and of pieces. Where sums are of fewer numbers, and rows have fewer for a thread,
+ * this would take longer than fetching them: they are summed up in single precision all the way.
+ */
+#define SINGLE_ROW 262144
+#define FEW        16 /* numbers */
+
+bool tn__cu_widens_pieces(const tn__nest *n, int r)
+{
+    return tn__nest_widens(n, r) && tn__nest_length(n) > TN__CUDA_SINGLE;
+}
+
+static bool widens(const tn__nest *n, const tn__cu_form *f, int r)
+{
+    bool whole_rows = n->part == TN__PART_WHOLE && f->kind == TN__CUDA_ROWS;
+    return tn__cu_widens_pieces(n, r) && (!whole_rows || tn__nest_length(n) > SINGLE_ROW);
+}
+
+bool tn__cu_widens_any(const tn__nest *n, const tn__cu_form *f, int level)
+{
+    for (int r = 0; r < n->reduction_count; r++)
+        if (n->reduction[r].level == level && widens(n, f, r))
+            return true;
+    return false;
+}
+
+/* Where pieces are joined there is nothing to be added up before. */
+static bool begins_wide(const tn__nest *n, const tn__cu_form *f, int r)
+{
+    return f->kind == TN__CUDA_COMBINE && widens(n, f, r);
+}
+
+const char *tn__cu_sum(const tn__nest *n, const tn__cu_form *f, int r)
+{
+    return widens(n, f, r) && f->kind != TN__CUDA_COMBINE ? "sum" : "t";
+}
+
+const char *tn__cu_sum_type(const tn__printer *p, const tn__cu_form *f, int r)
+{
+    return widens(p->nest, f, r) ? tn__emit_wide_type(p, r) : tn__emit_type(p, r);
+}
+
+const char *tn__cu_sum_function(tn__printer *p, const tn__cu_form *f, int r)
+{
+    return widens(p->nest, f, r) ? tn__emit_wide_function(p, r) : tn__emit_function(p, r);
+}
+
+const char *tn__cu_narrowing(const tn__printer *p, const tn__cu_form *f, int r)
+{
+    return widens(p->nest, f, r) ? tn__emit_narrowing(p, r) : tn__emit_rounding(p, r);
+}
+
+int tn__cu_few(const tn__cu_form *f) { return f->kind == TN__CUDA_COLUMNS ? FEW : FEW / f->width; }
+
+void tn__cu_add_few(tn__printer *p, const tn__cu_form *f, int level)
+{
+    TN__EACH_PLAIN(p, r, level) {
+        if (!widens(p->nest, f, r) || f->kind == TN__CUDA_COMBINE)
+            continue;
+        if (f->kind == TN__CUDA_ROWS) {
+            tn__line(p, "sum%d = %s(sum%d, %s(t%d));", r, tn__emit_wide_function(p, r), r, tn__emit_widening(p, r), r);
+            tn__line(p, "t%d = %s;", r, tn__emit_identity(p, r));
+            continue;
+        }
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int u = 0; u < %d; u++) {", f->width * f->streams);
+        tn__line(p, "sum%d[u %% %d] = %s(sum%d[u %% %d], %s(t%d[u]));", r, f->width, tn__emit_wide_function(p, r), r,
+                 f->width, tn__emit_widening(p, r), r);
+        tn__line(p, "t%d[u] = %s;", r, tn__emit_identity(p, r));
+        tn__line(p, "}");
+    }
+}
+
+/* An accumulator at the identity, or so many. */
+static void start(tn__printer *p, const char *type, const char *name, int r, int count, const char *identity)
+{
+    if (!count) {
+        tn__line(p, "%s %s%d = %s;", type, name, r, identity);
+        return;
+    }
+    tn__line(p, "%s %s%d[%d];", type, name, r, count);
+    tn__line(p, "for (int u = 0; u < %d; u++)", count);
+    tn__line(p, "%s%d[u] = %s;", name, r, identity);
+}
+
+void tn__cu_start(tn__printer *p, const tn__cu_form *f, int level, int width)
 {
     char size[24] = "";
     const char *u = width ? "[u]" : "";
     TN__EACH_PLAIN(p, r, level) {
-        int count = p->nest->reduction[r].about_mean ? width : width * streams;
-        if (width)
-            snprintf(size, sizeof size, "[%d]", count);
-        tn__line(p, "%s t%d%s;", tn__emit_type(p, r), r, size);
-        if (width)
-            tn__line(p, "for (int u = 0; u < %d; u++)", count);
-        tn__line(p, "t%d%s = %s;", r, u, tn__emit_identity(p, r));
+        int count = p->nest->reduction[r].about_mean ? width : width * f->streams;
+        if (widens(p->nest, f, r))
+            start(p, tn__emit_wide_type(p, r), tn__cu_sum(p->nest, f, r), r, width, tn__emit_wide_identity(p, r));
+        if (!begins_wide(p->nest, f, r))
+            start(p, tn__emit_type(p, r), "t", r, count, tn__emit_identity(p, r));
     }
     TN__EACH_POSITION(p, r, level) {
         if (width)
@@ -87,7 +171,7 @@ static void take_better(tn__printer *p, int r, const char *mine)
 
 /* ---- rows ---- */
 
-static void shuffle(tn__printer *p, int r, bool position, int lanes)
+static void shuffle(tn__printer *p, const tn__cu_form *f, int r, bool position, int lanes)
 {
     if (lanes < 2)
         return;
@@ -98,7 +182,9 @@ static void shuffle(tn__printer *p, int r, bool position, int lanes)
         tn__line(p, "const tn_i64 j = tn_down(at%d, h, %d);", r, lanes);
         take_better(p, r, "");
     } else {
-        tn__line(p, "t%d = %s(t%d, tn_down(t%d, h, %d));", r, tn__emit_function(p, r), r, r, lanes);
+        const char *sum = tn__cu_sum(p->nest, f, r);
+        tn__line(p, "%s%d = %s(%s%d, tn_down(%s%d, h, %d));", sum, r, tn__cu_sum_function(p, f, r), sum, r, sum, r,
+                 lanes);
     }
     tn__line(p, "}");
 }
@@ -108,13 +194,14 @@ static void shuffle(tn__printer *p, int r, bool position, int lanes)
 static void over_warps(tn__printer *p, const tn__cu_form *f, int r, bool position, int *used)
 {
     int warps = f->lanes / 32, half = *used % 2;
-    const char *type = tn__emit_type(p, r), *whose = f->cluster ? "tn_of(k, " : "(";
+    const char *type = tn__cu_sum_type(p, f, r), *sum = tn__cu_sum(p->nest, f, r);
+    const char *whose = f->cluster ? "tn_of(k, " : "(";
     const char *warp = f->cluster ? "lane / 32" : "threadIdx.x / 32";
     tn__line(p, "{");
     tn__line(p, "if (threadIdx.x %% 32 == 0) {");
     if (f->cluster)
         tn__line(p, "for (int k = 0; k < %d; k++) {", f->cluster);
-    tn__line(p, "((%s *)%stn_parts[%d]))[%s] = t%d;", type, whose, half, warp, r);
+    tn__line(p, "((%s *)%stn_parts[%d]))[%s] = %s%d;", type, whose, half, warp, sum, r);
     if (position)
         tn__line(p, "%stn_places[%d])[%s] = at%d;", whose, half, warp, r);
     if (f->cluster)
@@ -125,11 +212,11 @@ static void over_warps(tn__printer *p, const tn__cu_form *f, int r, bool positio
         tn__line(p, "const int w = threadIdx.x %% %d;", warps);
     else
         tn__line(p, "const int w = threadIdx.x / %d * %d + threadIdx.x %% %d;", f->lanes, warps, warps);
-    tn__line(p, "t%d = ((%s *)tn_parts[%d])[w];", r, type, half);
+    tn__line(p, "%s%d = ((%s *)tn_parts[%d])[w];", sum, r, type, half);
     if (position)
         tn__line(p, "at%d = tn_places[%d][w];", r, half);
     tn__line(p, "}");
-    shuffle(p, r, position, warps);
+    shuffle(p, f, r, position, warps);
     ++*used;
 }
 
@@ -140,12 +227,13 @@ void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *
         bool position = tn__ops[p->nest->reduction[r].op].props & TN_ARG;
         if (p->nest->reduction[r].level != level)
             continue;
-        shuffle(p, r, position, lanes);
+        shuffle(p, f, r, position, lanes);
         if (f->lanes > 32)
             over_warps(p, f, r, position, used);
         int width = f->lanes > 32 ? f->lanes / 32 : lanes;
         if (width > 1) {
-            tn__line(p, "t%d = tn_first(t%d, %d);", r, r, width);
+            const char *sum = tn__cu_sum(p->nest, f, r);
+            tn__line(p, "%s%d = tn_first(%s%d, %d);", sum, r, sum, r, width);
             if (position)
                 tn__line(p, "at%d = tn_first(at%d, %d);", r, r, width);
         }
@@ -178,10 +266,10 @@ void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
         bool position = tn__ops[p->nest->reduction[r].op].props & TN_ARG;
-        const char *type = tn__emit_type(p, r);
+        const char *type = tn__cu_sum_type(p, f, r), *sum = tn__cu_sum(p->nest, f, r);
         if (p->nest->reduction[r].level != level)
             continue;
-        if (!position)
+        if (!position && !widens(p->nest, f, r)) /* a sum that is has taken them up already */
             fold_streams(p, f, r);
         tn__line(p, "{");
         tn__line(p, "tn_pack<%s, %d> *const part = (tn_pack<%s, %d> *)tn_shared;", type, f->width, type, f->width);
@@ -189,7 +277,7 @@ void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
             tn__line(p, "tn_pack<tn_i64, %d> *const place = (tn_pack<tn_i64, %d> *)(tn_shared + %d);", f->width,
                      f->width, DOWN_PARTS);
         tn__line(p, "if (cy < down) {");
-        tn__line(p, "for (int u = 0; u < %d; u++) part[threadIdx.x].e[u] = t%d[u];", f->width, r);
+        tn__line(p, "for (int u = 0; u < %d; u++) part[threadIdx.x].e[u] = %s%d[u];", f->width, sum, r);
         if (position)
             tn__line(p, "for (int u = 0; u < %d; u++) place[threadIdx.x].e[u] = at%d[u];", f->width, r);
         tn__line(p, "}");
@@ -205,14 +293,14 @@ void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
             take_better(p, r, "[u]");
             tn__line(p, "place[threadIdx.x].e[u] = at%d[u];", r);
         } else {
-            tn__line(p, "t%d[u] = %s(t%d[u], b);", r, tn__emit_function(p, r), r);
+            tn__line(p, "%s%d[u] = %s(%s%d[u], b);", sum, r, tn__cu_sum_function(p, f, r), sum, r);
         }
-        tn__line(p, "part[threadIdx.x].e[u] = t%d[u];", r);
+        tn__line(p, "part[threadIdx.x].e[u] = %s%d[u];", sum, r);
         tn__line(p, "}");
         tn__line(p, "}");
         tn__line(p, "}");
         tn__line(p, "__syncthreads();");
-        tn__line(p, "for (int u = 0; u < %d; u++) t%d[u] = part[cx].e[u];", f->width, r);
+        tn__line(p, "for (int u = 0; u < %d; u++) %s%d[u] = part[cx].e[u];", f->width, sum, r);
         if (position)
             tn__line(p, "for (int u = 0; u < %d; u++) at%d[u] = place[cx].e[u];", f->width, r);
         tn__line(p, "__syncthreads();");

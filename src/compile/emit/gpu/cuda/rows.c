@@ -36,6 +36,12 @@ static void vectors(tn__printer *p, const tn__cu_form *f, int level, bool full)
     tn__cu_keep(p, f, level);
     tn__cu_declare_stores(p, f, false, level);
     tn__cu_elements(p, f, level);
+    if (tn__cu_widens_any(p->nest, f, level)) {
+        tn__line(p, "if (++few%d == %d) {", level, tn__cu_few(f));
+        tn__cu_add_few(p, f, level);
+        tn__line(p, "few%d = 0;", level);
+        tn__line(p, "}");
+    }
     if (tn__nest_has_stores(p->nest, level)) {
         tn__line(p, "if (there) {");
         tn__cu_store(p, f, false, level);
@@ -73,6 +79,8 @@ static void pass(tn__printer *p, const tn__cu_form *f, int level)
     if (f->in_registers)
         tn__cu_declare(p, f, level);
     tn__line(p, "{");
+    if (tn__cu_widens_any(p->nest, f, level))
+        tn__line(p, "int few%d = 0;", level);
     p->whole = tn__cu_repeats(p, f, level) && tn__cu_begin_unchecked(p, level);
     p->unchecked = p->whole;
     all_chunks(p, f, level, true);
@@ -83,11 +91,12 @@ static void pass(tn__printer *p, const tn__cu_form *f, int level)
         tn__line(p, "}");
     }
     p->whole = false;
+    tn__cu_add_few(p, f, level);
     tn__line(p, "}");
 }
 
 /* The results as variables of the row. */
-static void finish(tn__printer *p, int level)
+static void finish(tn__printer *p, const tn__cu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
         if (p->nest->reduction[r].level != level)
@@ -96,7 +105,8 @@ static void finish(tn__printer *p, int level)
         if (tn__ops[p->nest->reduction[r].op].props & TN_ARG)
             tn__line(p, "const tn_i64 v%d = at%d < R ? at%d : 0;", e, r, r);
         else
-            tn__line(p, "const %s v%d = %s(t%d);", tn__emit_result_type(p, r), e, tn__emit_rounding(p, r), r);
+            tn__line(p, "const %s v%d = %s(%s%d);", tn__emit_result_type(p, r), e, tn__cu_narrowing(p, f, r),
+                     tn__cu_sum(p->nest, f, r), r);
         p->nest->expr[e].printed = TN__SCOPE_ITEM;
     }
 }
@@ -112,13 +122,13 @@ static void open_turns(tn__printer *p, const tn__cu_form *f)
              TN__CUDA_SEGMENTS(n), each);
 }
 
-static void store_pieces(tn__printer *p)
+static void store_pieces(tn__printer *p, const tn__cu_form *f)
 {
     const tn__nest *n = p->nest;
     tn__line(p, "if (there && lane == 0) {");
     for (int r = 0; r < n->reduction_count; r++) {
-        tn__line(p, "%c%d[(tn_i64)part * n[%d] + row] = t%d;", tn__cu_partial(n, r), n->partial[r][0],
-                 TN__CUDA_GROUPS(n), r);
+        tn__line(p, "%c%d[(tn_i64)part * n[%d] + row] = %s%d;", tn__cu_partial(n, r), n->partial[r][0],
+                 TN__CUDA_GROUPS(n), tn__cu_sum(n, f, r), r);
         if (tn__ops[n->reduction[r].op].props & TN_ARG)
             tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = at%d;", n->partial[r][1], TN__CUDA_GROUPS(n), r);
     }
@@ -171,14 +181,14 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
     tn__cu_decode(p, f, tn__nest_loops(n) & ~n->reduced, "row");
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced);
-        tn__cu_start(p, level, 0, 1);
+        tn__cu_start(p, f, level, 0);
         pass(p, f, level);
         tn__cu_combine_lanes(p, f, level, &combinations);
         if (!pieces)
-            finish(p, level);
+            finish(p, f, level);
     }
     if (pieces) {
-        store_pieces(p);
+        store_pieces(p, f);
     } else if (tn__cu_has_row_values(n)) {
         bool shuffled = f->lanes <= 32; /* which has combined a warp's values, but orders no memory */
         if (f->lanes > 1 && (shuffled || tn__cu_ends_uncombined(n)))

@@ -181,6 +181,7 @@ const tn__emit_target tn__emit_target_cuda = {
                 "TN_HOT tn_f32 tn_round_bf16(tn_f32 x) { return tn_bf16_to_f32(tn_f32_to_bf16(x)); }\n",
     .random_helpers = (const char *)tn__embed_cuda_random,
     .splits = tn__cu_splits,
+    .single = TN__CUDA_SINGLE,
     .loops = loops,
     .items = items,
     .extras = tn__cu_extras,
