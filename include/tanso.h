@@ -28,6 +28,7 @@
 #include <tanso/losses.h>
 #include <tanso/manipulate.h>
 #include <tanso/metrics.h>
+#include <tanso/models.h>
 #include <tanso/nn.h>
 #include <tanso/normalization.h>
 #include <tanso/optim.h>

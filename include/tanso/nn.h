@@ -93,8 +93,22 @@ TN_API tn_layer *tn_sequential_of(int count, tn_layer *const *layers);
 /* linear(sizes[0]) activation linear(sizes[1]) ... ; `activation` is a layer name such as "relu", none after the
  * last. tn_mlp_of(1000, 1000, 10) lists the sizes, and has ReLU between. */
 TN_API tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation);
-/* A network written as words, "linear:1000 sigmoid linear:10". An unknown word's error names the nearest valid
- * one. */
+/*
+ * A network written as words, "linear:1000 sigmoid linear:10", "conv:64,3,pad=1 relu maxpool:2 gap linear:10", or a
+ * model of tanso/models.h, "resnet18:10,stem=cifar". Groups in parentheses are layers, too:
+ *
+ *     (conv:8,3 relu)                         a tn_sequential
+ *     repeat:3(conv:8,3,pad=1 bn relu)        the same as if those stood there three times
+ *     residual(conv:8,3,pad=1 bn|conv:8,1|relu) the sum of what both parts make of the input, then a ReLU; an empty or
+ *                                             missing second part is the input itself
+ *     concat(conv:8,1|maxpool:3,stride=1,pad=1|)
+ *                                             what each part makes of the input, and here the input itself, one behind
+ *                                             another along the channels (concat:2 along axis 2)
+ *
+ * A layer's name as a child is the number of its place, or another one that stands in front of it: fc=linear:10,
+ * body=(linear:5 relu). Parts of a residual are its children themselves. An error names the column; an unknown word's
+ * the nearest valid one, too.
+ */
 TN_API tn_layer *tn_layer_parse(const char *text);
 
 /* The layer's output for x; makes what parameters its shape was still needed for. An error array, which names the
@@ -258,6 +272,8 @@ typedef struct tn_load_opts {
     const char *ignore;    /* parameters to be left alone: patterns of the shell, with spaces between: "2.* *.b" */
     const char *transpose; /* those that the file has as (out, in), as PyTorch's and Chainer's weights: "*.W" */
     bool chainer;          /* a file of Chainer's save_npz: the weights of tn_linear are transposed, too */
+    bool torch;            /* a file of PyTorch's state_dict, as safetensors: "weight", "bias", "running_mean" and so on
+                              stand for "W" and "b", "gamma" and "beta", ...; the weights of tn_linear are transposed */
     const char *rename;    /* last names of paths and what the file has instead of them: "W=weight b=bias" */
 } tn_load_opts;
 /* Loads them. Every parameter must be in the file with its shape; a misfit is named with both shapes and nothing

@@ -138,14 +138,6 @@ TN_API tn_layer *tn_global_average_pool_layer(void);
 /* (N, channels h h) as pictures (N, channels, h, h), which pass as they are; rows are squares of `channels`. */
 TN_API tn_layer *tn_image_layer(int64_t channels);
 
-/* ---- models ---- */
-
-/* LeNet-5 (LeCun and others 1998) as it is trained today, for pictures of one channel, 28 x 28, or rows of 784: 20
- * channels by windows of 5, the largest of each 2 x 2, 50 by windows of 5, the same, 500 features, `classes` scores;
- * ReLUs between. What tn_layer_parse makes of "image:1 conv:20,5 relu maxpool:2 conv:50,5 relu maxpool:2 flatten
- * linear:500 relu linear:10". */
-TN_API tn_layer *tn_lenet5(int64_t classes);
-
 #ifndef TN_NO_MACROS
 #define tn_max_pool(...) TN__CALL_AV(tn_max_pool_with, tn_pool_opts, __VA_ARGS__, )
 #define tn_average_pool(...) TN__CALL_AV(tn_average_pool_with, tn_pool_opts, __VA_ARGS__, )
@@ -172,7 +164,6 @@ TN_API tn_layer *tn_lenet5(int64_t classes);
 #define tn_max_pool_layer(...) TN__CALL_V(tn_max_pool_layer_with, tn_pool_opts, __VA_ARGS__, )
 #define tn_average_pool_layer(...) TN__CALL_V(tn_average_pool_layer_with, tn_pool_opts, __VA_ARGS__, )
 #define tn_image_layer(...) TN_HERE(tn_image_layer(__VA_ARGS__))
-#define tn_lenet5(...) TN_HERE(tn_lenet5(__VA_ARGS__))
 #define tn_adaptive_average_pool_layer(...) TN_HERE(tn_adaptive_average_pool_layer(__VA_ARGS__))
 #endif
 

@@ -238,6 +238,9 @@ tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const 
 bool tn__load_turns(const tn_load_opts *opts, const tn_layer *layer, const tn__slot *slot, const char *path,
                     tn_status *status);
 
+/* ---- sequential.c ---- */
+extern const tn__layer_kind tn__sequential_kind;
+
 /* ---- parse.c ---- */
 /* A layer from one word of tn_layer_parse, "linear:10". */
 tn_layer *tn__layer_from_word(const char *operation, const char *word);

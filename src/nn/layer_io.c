@@ -118,23 +118,34 @@ static bool matches(const char *patterns, const char *path, tn_status *status)
 bool tn__load_turns(const tn_load_opts *opts, const tn_layer *layer, const tn__slot *slot, const char *path,
                     tn_status *status)
 {
-    bool known = opts->chainer && layer->kind->turned && strcmp(layer->kind->turned, slot->name) == 0;
+    bool known = (opts->chainer || opts->torch) && layer->kind->turned && strcmp(layer->kind->turned, slot->name) == 0;
     return known || matches(opts->transpose, path, status);
+}
+
+/* What stands for a name in "W=weight b=bias", ended by a blank; NULL: nothing. */
+static const char *renamed(const char *words, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *word = words; word && *word; word += strcspn(word, " ")) {
+        word += strspn(word, " ");
+        if (strncmp(word, name, length) == 0 && word[length] == '=')
+            return word + length + 1;
+    }
+    return NULL;
 }
 
 /* The path with its last name as the file has it, after the prefix; NULL without memory. */
 static char *name_in_file(const tn_load_opts *opts, const char *path)
 {
+    static const char torch[] =
+        "W=weight b=bias gamma=weight beta=bias avg_mean=running_mean avg_var=running_var N=num_batches_tracked";
     const char *dot = strrchr(path, '.'), *last = dot ? dot + 1 : path, *prefix = opts->prefix ? opts->prefix : "";
-    size_t length = strlen(last);
-    for (const char *word = opts->rename; word && *word; word += strcspn(word, " ")) {
-        word += strspn(word, " ");
-        if (strncmp(word, last, length) == 0 && word[length] == '=') {
-            const char *instead = word + length + 1;
-            return tn__format("%s%.*s%.*s", prefix, (int)(last - path), path, (int)strcspn(instead, " "), instead);
-        }
-    }
-    return tn__format("%s%s", prefix, path);
+    const char *instead = renamed(opts->rename, last);
+    if (!instead && opts->torch)
+        instead = renamed(torch, last);
+    if (!instead)
+        return tn__format("%s%s", prefix, path);
+    return tn__format("%s%.*s%.*s", prefix, (int)(last - path), path, (int)strcspn(instead, " "), instead);
 }
 
 /* What the file has under a path, with dots between names or with slashes: an array or NULL; *is_open: what was saved

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks written as words: "linear:1000 sigmoid linear:10". A word is a name and its arguments, separated by
- * colons. */
+/* The words of which networks are written, "linear:1000 sigmoid linear:10": names and arguments with colons between. */
 #include "nn/parse.h"
 
 #include <math.h>
@@ -94,7 +93,8 @@ static tn_layer *make_layer_norm(const double *argument)
 
 static tn_layer *make_batch_norm(const double *argument)
 {
-    return tn_batch_norm_with((int64_t)argument[0], NULL);
+    const tn_batch_norm_opts opts = {.eps = argument[1]};
+    return tn_batch_norm_with((int64_t)argument[0], &opts);
 }
 
 static tn_layer *make_group_norm(const double *argument)
@@ -181,26 +181,37 @@ static const word_row words[] = {
     {"multihead_attention", "multihead_attention:FEATURES:HEADS", make_multihead_attention, 2, 2, {0}, {true, true}},
     {"highway", "highway:FEATURES", make_highway, 1, 1, {0}, {true}},
     {"maxout", "maxout:OUT:POOL", make_maxout, 2, 2, {0}, {true, true}},
-    {"batch_norm", "batch_norm[:CHANNELS]", make_batch_norm, 0, 1, {0}, {true}},
-    {"bn", "bn[:CHANNELS]", make_batch_norm, 0, 1, {0}, {true}},
+    {"batch_norm", "batch_norm[:CHANNELS[:EPS]]", make_batch_norm, 0, 2, {0}, {true}},
+    {"bn", "bn[:CHANNELS[:EPS]]", make_batch_norm, 0, 2, {0}, {true}},
     {"group_norm", "group_norm:GROUPS[:CHANNELS]", make_group_norm, 1, 2, {0}, {true, true}},
     {"instance_norm", "instance_norm[:CHANNELS]", make_instance_norm, 0, 1, {0}, {true}},
     {"rms_norm", "rms_norm[:FEATURES[:EPS]]", make_rms_norm, 0, 2, {0}, {true}},
     {"layer_norm", "layer_norm[:FEATURES[:EPS]]", make_layer_norm, 0, 2, {0}, {true}},
 };
 enum { WORD_COUNT = sizeof words / sizeof *words };
-#define MOST_LISTED 32 /* words of tn__list_word */
+#define MOST_OTHERS 48 /* words with lists, and of groups */
 
 #define LONGEST_WORD 127
 #define BLANKS " \t\r\n"
 
+/* The other words, and how they are written. */
+static const char *other_word(int i, const char **usage)
+{
+    int lists = 0, groups = 0;
+    while (tn__list_word(lists, usage))
+        lists++;
+    while (tn__nest_word(groups, usage))
+        groups++;
+    return i < lists ? tn__list_word(i, usage) : i < lists + groups ? tn__nest_word(i - lists, usage) : NULL;
+}
+
 static tn_layer *unknown(const char *operation, const char *name)
 {
-    const char *names[WORD_COUNT + MOST_LISTED], *usage;
+    const char *names[WORD_COUNT + MOST_OTHERS], *usage;
     int count = WORD_COUNT;
     for (int i = 0; i < WORD_COUNT; i++)
         names[i] = words[i].name;
-    while (count < WORD_COUNT + MOST_LISTED && (names[count] = tn__list_word(count - WORD_COUNT, &usage)))
+    while (count < WORD_COUNT + MOST_OTHERS && (names[count] = other_word(count - WORD_COUNT, &usage)))
         count++;
     const char *near = tn__nearest_name(name, names, count);
     if (near)
@@ -209,7 +220,7 @@ static tn_layer *unknown(const char *operation, const char *name)
     tn__text list = {0};
     for (int i = 0; i < WORD_COUNT; i++)
         tn__text_addf(&list, "%s%s", i ? " " : "", words[i].usage);
-    for (int i = 0; tn__list_word(i, &usage); i++)
+    for (int i = 0; other_word(i, &usage); i++)
         tn__text_addf(&list, " %s", usage);
     char *text = tn__text_take(&list);
     tn__error *error = tn__error_new(TN_ERR_NAME, operation, "there is no layer '%s'; the layers are: %s", name,
@@ -266,48 +277,4 @@ tn_layer *tn__layer_from_word(const char *operation, const char *word)
     if (given < row->required)
         return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation, "'%s': expected %s", word, row->usage));
     return row->make(arguments);
-}
-
-static int count_words(const char *text)
-{
-    int count = 0;
-    for (text += strspn(text, BLANKS); *text; text += strspn(text, BLANKS)) {
-        count++;
-        text += strcspn(text, BLANKS);
-    }
-    return count;
-}
-
-/* Stops at the first word that makes no layer; *made are there in any case. */
-static void make_words(char *text, tn_layer **layers, int *made)
-{
-    char *state;
-    for (char *word = strtok_r(text, BLANKS, &state); word; word = strtok_r(NULL, BLANKS, &state)) {
-        layers[(*made)++] = tn__layer_from_word("layer_parse", word);
-        if (tn_layer_status(layers[*made - 1]) != TN_OK)
-            return;
-    }
-}
-
-tn_layer *tn_layer_parse(const char *text)
-{
-    int count = text ? count_words(text) : 0;
-    if (count == 0)
-        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "layer_parse",
-                                             "expected words such as \"linear:1000 sigmoid linear:10\", got %s",
-                                             text ? "none" : "NULL"));
-    char *copy = tn__strdup(text);
-    tn_layer **layers = tn__calloc((size_t)count, sizeof *layers);
-    tn_layer *net;
-    if (copy && layers) {
-        int made = 0;
-        make_words(copy, layers, &made);
-        net = tn_sequential_of(made, layers);
-    } else {
-        tn__fail_memory("layer_parse", (size_t)count * sizeof *layers);
-        net = tn__layer_error(tn__error_retain(tn__error_last()));
-    }
-    tn__free(layers);
-    tn__free(copy);
-    return net;
 }

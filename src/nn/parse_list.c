@@ -11,6 +11,9 @@
 #include <tanso/conv.h>
 #include <tanso/pool.h>
 
+#include "core/number.h"
+#include "nn/models.h"
+
 enum { KEYS = 12 };
 
 /* What a word was given, in the order of its row's keys. */
@@ -28,17 +31,23 @@ typedef struct list_row {
 
 /* ---- the words ---- */
 
-enum { OUT, KERNEL, STRIDE, PAD, PAD_BEHIND, DILATION, GROUPS, PADDING, PAD_MODE, OUTPUT_PAD, BIAS };
+enum { OUT, KERNEL, STRIDE, PAD, PAD_BEHIND, DILATION, GROUPS, PADDING, PAD_MODE, OUTPUT_PAD, BIAS, INIT };
 #define CONV_KEYS \
-    {"out", "kernel", "stride", "pad", "pad_behind", "dilation", "groups", "padding", "pad_mode", "output_pad", "bias"}
+    {"out", "kernel", "stride", "pad", "pad_behind", "dilation", "groups", "padding", "pad_mode", "output_pad", \
+     "bias", "init"}
 
 static tn_layer *conv(const arguments *a, tn_layer *(*make)(int64_t, tn_shape, const tn_conv_layer_opts *))
 {
+    tn_init_kind init = a->text[INIT] ? tn_init_parse(a->text[INIT]) : TN_INIT_DEFAULT;
+    if (init == TN_INIT_COUNT)
+        return tn__layer_error(tn__error_new(TN_ERR_NAME, "conv", "there is no initialiser '%s': expected he_normal or "
+                                             "another of nn.h", a->text[INIT]));
     const tn_conv_layer_opts opts = {.stride = a->list[STRIDE], .pad = a->list[PAD], .pad_behind = a->list[PAD_BEHIND],
                                      .dilation = a->list[DILATION],
                                      .groups = a->list[GROUPS].ndim ? a->list[GROUPS].dim[0] : 1,
                                      .padding = a->text[PADDING], .pad_mode = a->text[PAD_MODE],
                                      .output_pad = a->list[OUTPUT_PAD],
+                                     .weight = {.kind = init},
                                      .no_bias = a->list[BIAS].ndim && a->list[BIAS].dim[0] == 0};
     return make(a->list[OUT].dim[0], a->list[KERNEL], &opts);
 }
@@ -76,11 +85,36 @@ static int64_t first_or(const arguments *a, int64_t absent)
     return a->list[0].ndim ? a->list[0].dim[0] : absent;
 }
 static tn_layer *make_image(const arguments *a) { return tn_image_layer(first_or(a, 1)); }
-static tn_layer *make_lenet5(const arguments *a) { return tn_lenet5(first_or(a, 10)); }
+
+enum { CLASSES, WIDTH, STEM };
+static tn_layer *model(const arguments *a, const char *name)
+{
+    tn_model_opts opts = {.stem = a->text[STEM]};
+    char *end = NULL;
+    opts.width = a->text[WIDTH] ? tn__read_double(a->text[WIDTH], &end) : 1;
+    if ((end && *end) || !(opts.width > 0)) /* 0, unsaid, would stand for 1 */
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, name, "expected a width above 0, got '%s'", a->text[WIDTH]));
+    return tn__model(name, first_or(a, -1), &opts);
+}
+#define MODEL(name) \
+    static tn_layer *make_##name(const arguments *a) { return model(a, #name); }
+MODEL(lenet5)
+MODEL(alexnet)
+MODEL(vgg16)
+MODEL(googlenet)
+MODEL(resnet18)
+MODEL(resnet34)
+MODEL(resnet50)
+MODEL(resnet101)
+MODEL(resnet152)
+MODEL(mobilenet_v2)
+MODEL(unet)
 
 #define CONV_ROW(name, make) \
     {name, name ":OUT,KERNEL[,stride=,pad=,dilation=,groups=,padding=,bias=0]", 2, CONV_KEYS, make}
 #define POOL_ROW(name, make) {name, name ":KERNEL[,stride=,pad=,dilation=,ceil=1,exclude_pad=1]", 1, POOL_KEYS, make}
+#define MODEL_ROW(name)  {#name, #name "[:CLASSES,width=]", 0, {"classes", "width", "stem"}, make_##name}
+#define RESNET_ROW(name) {#name, #name "[:CLASSES,width=,stem=cifar]", 0, {"classes", "width", "stem"}, make_##name}
 static const list_row rows[] = {
     CONV_ROW("conv", make_conv2d),
     CONV_ROW("conv1d", make_conv1d),
@@ -94,7 +128,17 @@ static const list_row rows[] = {
     {"adaptive_avgpool", "adaptive_avgpool:EXTENTS", 1, {"extents"}, make_adaptive},
     {"gap", "gap", 0, {NULL}, make_gap},
     {"image", "image[:CHANNELS]", 0, {"channels"}, make_image},
-    {"lenet5", "lenet5[:CLASSES]", 0, {"classes"}, make_lenet5},
+    MODEL_ROW(lenet5),
+    MODEL_ROW(alexnet),
+    MODEL_ROW(vgg16),
+    MODEL_ROW(googlenet),
+    RESNET_ROW(resnet18),
+    RESNET_ROW(resnet34),
+    RESNET_ROW(resnet50),
+    RESNET_ROW(resnet101),
+    RESNET_ROW(resnet152),
+    MODEL_ROW(mobilenet_v2),
+    MODEL_ROW(unet),
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
@@ -134,6 +178,16 @@ static tn_layer *refused(const char *operation, const char *word, const list_row
                                          row->usage, part));
 }
 
+/* Whether the value of a key is a word, or a number that is not whole. */
+static bool is_word(const char *key)
+{
+    static const char *const keys[] = {"padding", "pad_mode", "init", "stem", "width"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return false;
+}
+
 /* One argument, "pad=1" or a value whose place says which. False if it fits no key, or one that has a value. */
 static bool read_argument(const list_row *row, char *part, int place, arguments *a)
 {
@@ -148,8 +202,7 @@ static bool read_argument(const list_row *row, char *part, int place, arguments 
     }
     if (key >= KEYS || !row->key[key] || a->text[key] || !*value)
         return false;
-    bool is_word = strcmp(row->key[key], "padding") == 0 || strcmp(row->key[key], "pad_mode") == 0;
-    if (!is_word && !read_list(value, &a->list[key]))
+    if (!is_word(row->key[key]) && !read_list(value, &a->list[key]))
         return false;
     a->text[key] = value;
     return true;

@@ -4,7 +4,6 @@
 #include "nn/pool.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static void add_extents(tn__text *text, const char *name, tn_shape shape)
 {
@@ -125,13 +124,4 @@ tn_layer *tn_image_layer(int64_t channels)
     if (!layer->is_static)
         layer->axis = (int)channels;
     return layer;
-}
-
-tn_layer *tn_lenet5(int64_t classes)
-{
-    char words[128];
-    snprintf(words, sizeof words,
-             "image:1 conv:20,5 relu maxpool:2 conv:50,5 relu maxpool:2 flatten linear:500 relu linear:%" PRId64,
-             classes);
-    return tn_layer_parse(words);
 }

@@ -24,7 +24,7 @@ static void sequential_flow(tn_layer *layer, const tn__flow *flow)
     }
 }
 
-static const tn__layer_kind sequential_kind = {
+const tn__layer_kind tn__sequential_kind = {
     .name = "sequential", .forward = sequential_forward, .flow = sequential_flow};
 
 /* Checks that all can become children of one new layer; latches. */
@@ -57,7 +57,7 @@ static void free_children(int count, tn_layer *const *layers)
 tn_layer *tn_sequential_of(int count, tn_layer *const *layers)
 {
     tn_status status = check_children(count, layers);
-    tn_layer *sequence = status == TN_OK ? tn__layer_make(&sequential_kind) : NULL;
+    tn_layer *sequence = status == TN_OK ? tn__layer_make(&tn__sequential_kind) : NULL;
     if (!sequence || sequence->is_static) {
         tn__error *error = tn__error_retain(tn__error_last());
         free_children(count, layers);
