@@ -24,7 +24,9 @@
 static const tn__flag flags[] = {
     {"--model", "WORDS",
      "layers, as \"linear:1000 sigmoid linear:10\"; words: linear:OUT sigmoid\n"
-     "relu tanh gelu softplus leaky_relu:SLOPE dropout:RATIO layer_norm ...",
+     "relu tanh gelu softplus leaky_relu:SLOPE dropout:RATIO layer_norm ...;\n"
+     "conv:OUT,WINDOW,pad=1 bn maxpool:2 gap residual(...) repeat:N(...); or\n"
+     "lenet5 alexnet vgg16 googlenet resnet18 to resnet152 mobilenet_v2 unet",
      TN__FLAG_TEXT, offsetof(tn__options, model)},
     {"--optimizer", "WORDS",
      "sgd, momentum, nesterov, adam, adamw or another of tanso/optim.h's,\n"
@@ -178,9 +180,8 @@ static int check_words(const tn__options *options)
 {
     if (options->out && !*options->out)
         return tn__usage_error("train", "--out needs the name of a folder for the results, not ''");
-    static const char fits[] = "linear:*"; /* what the dataset asks for, which is not known yet: any number stands for
-                                              it */
-    char *model = strdup(options->model ? options->model : fits);
+    static const char fits[] = ":*"; /* what the dataset asks for, which is not known yet: any number stands for it */
+    char *model = strdup(options->model ? options->model : "linear:*");
     if (!model)
         return tn__cli_failure("train", "out of memory");
     size_t length = strlen(model), tail = sizeof fits - 1;
@@ -339,7 +340,8 @@ static void more_help(void)
         printf("  %-15s --model \"%s\"\n  %-15s --optimizer %s --schedule %s --epochs %d --batch %lld\n",
                recipe->dataset[0] == '*' ? "a folder" : recipe->dataset, recipe->model, "", recipe->optimizer,
                recipe->schedule, recipe->epochs, (long long)recipe->batch);
-    printf("  (a last linear:* has as many outputs as there are classes, or values a target)\n");
+    printf("  (a last linear:*, or a model such as resnet18, has as many outputs as there are classes, or values a\n"
+           "  target)\n");
 }
 
 const tn__command tn__command_train = {

@@ -11,6 +11,7 @@
 #include "core/memory.h"
 #include "core/options.h"
 #include "data/dataset.h"
+#include "nn/models.h"
 
 /* Those that change the course of a run must be the same when it is resumed. */
 static const struct {
@@ -123,9 +124,11 @@ tn_status tn__config_resume(tn__config *words, const tn_archive *snapshot, const
 
 tn_status tn__config_fit(tn__config *words, int64_t outputs)
 {
-    static const char fits[] = "linear:*";
+    static const char fits[] = ":*";
     const char *model = words->text[TN__WORD_MODEL];
     size_t length = model ? strlen(model) : 0, tail = sizeof fits - 1;
+    if (length > 0 && tn__is_model(model, length))
+        return tn__config_set(words, TN__WORD_MODEL, "%s:%" PRId64, model, outputs);
     if (length < tail || strcmp(model + length - tail, fits) != 0)
         return TN_OK;
     return tn__config_set(words, TN__WORD_MODEL, "%.*s%" PRId64, (int)length - 1, model, outputs);

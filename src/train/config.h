@@ -31,7 +31,8 @@ uint64_t tn__config_number(const tn__config *words, tn__word word);
 
 /* What the caller of tn_train_with said. */
 tn_status tn__config_given(tn__config *words, const char *dataset, const tn_train_opts *opts);
-/* A model that ends in "linear:*" gets its number of outputs: that of classes, or of values a target has. */
+/* A model that ends in ":*", as "linear:*", or is one of tanso/models.h by its name alone, gets its number of outputs:
+ * that of classes, or of values a target has. */
 tn_status tn__config_fit(tn__config *words, int64_t outputs);
 /* Takes what was not said from a snapshot, and refuses what was said otherwise. */
 tn_status tn__config_resume(tn__config *words, const tn_archive *snapshot, const char *path);

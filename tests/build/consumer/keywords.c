@@ -598,11 +598,23 @@ static void windows(void)
     tn_layer_free(net);
 }
 
+static void models(void)
+{
+    tn_layer *const made[] = {tn_lenet5(10), tn_lenet5(10, .width = 0.5), tn_alexnet(10, .width = 0.1), tn_vgg16(10),
+                              tn_googlenet(10), tn_resnet18(10, .stem = "cifar"), tn_resnet34(10), tn_resnet50(10),
+                              tn_resnet101(10), tn_resnet152(10, .width = 2), tn_mobilenet_v2(10), tn_unet(2),
+                              tn_residual(tn_relu_layer(), NULL, NULL), tn_concat_layer(1, tn_relu_layer())};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        CHECK(tn_layer_status(made[i]) == TN_OK);
+        tn_layer_free(made[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     TN_SCOPE {
         creation(), reductions(), order(), arithmetic(), lists(), matrices(), transforms(), draws(), kernels(),
-            windows(), training(), own_layers(), losses(), trainers(), trainer_parts(), zeros();
+            windows(), models(), training(), own_layers(), losses(), trainers(), trainer_parts(), zeros();
         files(argc > 1 ? argv[1] : ".");
     }
     if (!tn_ok())
