@@ -147,8 +147,28 @@ static void test_plan(void **state)
     check_fine();
 }
 
+/* Of no pictures there are no results, and weights have gradients of zeros. */
+static void test_empty(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = tn_requires_grad(tn_zeros(TN_SHAPE(0, 3, 8, 8)));
+        tn_array *w = tn_requires_grad(tn_ones(TN_SHAPE(4, 3, 3, 3))), *y = tn_conv(x, w, .stride = TN_SHAPE(2));
+        assert_int_equal(tn_dim(y, 0), 0);
+        assert_int_equal(tn_dim(y, 1), 4);
+        assert_int_equal(tn_dim(y, 3), 3);
+        assert_int_equal(tn_backward(tn_sum(y)), TN_OK);
+        assert_int_equal(tn_dim(tn_grad(w), 0), 4);
+        assert_true(tn_item(tn_sum(tn_abs(tn_grad(w)))) == 0);
+        assert_int_equal(tn_size(tn_grad(x)), 0);
+        assert_int_equal(tn_eval(tn_grad(x)), TN_OK);
+    }
+    check_fine();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces), cmocka_unit_test(test_plan)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces), cmocka_unit_test(test_plan),
+                                       cmocka_unit_test(test_empty)};
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
