@@ -48,7 +48,6 @@ int main(int argc, char **argv)
     tn_loader_free(batches);
     tn_optimizer_free(opt);
     tn_layer_free(net);
-    tn_dataset_free(train);
     tn_dataset_free(all);
     tn_dataset_free(test);
     return tn_ok() ? 0 : (fprintf(stderr, "%s\n", tn_error()), 1);

@@ -113,7 +113,9 @@ static tn_status copy_followers(move *m, const tn_layer *layer)
 static tn_status copy_persistent(tn_layer *layer, tn__slot *slot, const char *path, void *user)
 {
     (void)layer, (void)path;
-    return slot->persistent ? add_copy(user, tn__array_node(slot->value), (copy){.array = slot->value}) : TN_OK;
+    if (!slot->persistent || !slot->value)
+        return TN_OK;
+    return add_copy(user, tn__array_node(slot->value), (copy){.array = slot->value});
 }
 
 static tn_status copy_all(move *m, const tn_layer *layer, const tn__param *items, int count)

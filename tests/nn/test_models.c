@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The networks of tanso/models.h: numbers of parameters, shapes, PyTorch's weights and results (models/make.py), training
- * and files; the words they are written in, and what errors say of a place; residuals' and concats' values and gradients.
+ * The networks of tanso/models.h: numbers of parameters, shapes, PyTorch's weights and results (models/make.py),
+ * training and files; the words they are written in, and what errors say of a place; residuals' and concats' values and
+ * gradients.
  */
 #include "check.h"
 
@@ -90,6 +91,7 @@ static void test_training(void **state)
     close(mkstemps(path, 12));
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) TN_SCOPE {
         tn_layer *net = tn_layer_parse(nets[i].words), *again = tn_layer_parse(nets[i].words);
+        assert_int_equal(tn_layer_to(net, test_device()), TN_OK); /* nothing is made yet, nor running statistics */
         tn_array *x = pictures(2, nets[i].channels, nets[i].extent), *y = train_once(net, x);
         assert_int_equal(tn_dim(y, 1), i ? 2 : 3);
         assert_int_equal(tn_ndim(y), i ? 4 : 2);
