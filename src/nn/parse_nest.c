@@ -298,6 +298,8 @@ static bool read_item(reader *r, tn__items *into)
     size_t named = strspn(r->at, NAME);
     if (++r->layers > MOST_LAYERS)
         return refuse(r, r->at, TN_ERR_VALUE, "expected %d layers at most", MOST_LAYERS);
+    if (*r->at == '=')
+        return refuse(r, r->at, TN_ERR_VALUE, "expected a name before '='");
     if (r->at[named] == '=') {
         if (!(name = tn__format("%.*s", (int)named, r->at)))
             return tn__fail_memory("layer_parse", named), r->error = tn__error_retain(tn__error_last()), false;

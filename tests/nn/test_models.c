@@ -233,6 +233,7 @@ static void test_places(void **state)
         {"relu|tanh", "column 5: expected a layer, got '|'"},
         {"(relu|tanh)", "column 6: expected ')' for the '(' of column 1, got '|'"},
         {"a=relu a=tanh", "column 8: there is a 'a' already"},
+        {"relu =tanh", "column 6: expected a name before '='"},
         {"a= relu", "column 3: expected a layer behind 'a=', got ' '"},
         {"residual relu", "column 9: expected '(' right behind 'residual'"},
         {"residual()", "column 9: expected layers in residual"},
