@@ -88,7 +88,7 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
         return broken("rewrite", wrong);
     dump_graph("rewritten", graph);
     if (together) { /* on a CPU, matrices that lie at other distances are no call more */
-        if (!tn__pack_batches(graph, device, options->precision))
+        if (!tn__pack_batches(graph, device, tn__target_of(device)->policy, options->precision))
             return tn__fail_memory("compile", 0);
         if ((wrong = tn__graph_verify(graph)))
             return broken("packing batches", wrong);

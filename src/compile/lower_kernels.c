@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lowering to kernels: choose what is stored, make nests, merge them, order everything (schedule.c) and emit. */
 #include "compile/emit/emit.h"
-#include "compile/emit/gpu/gemm/product.h"
 #include "compile/fuse/fuse.h"
 #include "compile/lower/lower.h"
 #include "compile/lower_kernels.h"
@@ -86,13 +85,19 @@ static bool drop_unneeded(tn__fuser *f)
     return true;
 }
 
+const tn__emit_target *tn__target_of(const tn__device *device)
+{
+    return tn__on_gpu(device) ? &tn__emit_target_cuda : &tn__emit_target_c;
+}
+
 bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
 {
     tn__fuser f;
-    tn__product_unfold(draft, device);
-    tn__emitter emitter = {.target = tn__on_gpu(device) ? &tn__emit_target_cuda : &tn__emit_target_c,
+    tn__emitter emitter = {.target = tn__target_of(device),
                            .chip = &device->capabilities,
                            .declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, sizeof(int))};
+    draft->policy = emitter.target->policy;
+    tn__unfold_own_products(draft, device);
     bool done =
         init_fuser(&f, draft, device) && emitter.declared && tn__mark_updates(&f) && tn__choose_stored(&f, fusion);
     if (done && fusion)

@@ -11,8 +11,6 @@ import sys
 # Single files open to a room that may not see the rest of their room, each with its reason.
 EXCEPTIONS = [
     ("backends/mpi", r"comm/transport\.h"),  # what communicators go over
-    # What passes ask about a product on a GPU: it is to go through tn__emit_target.
-    (r"compile/(rewrite|fuse|lower|emit|schedule)", r"compile/emit/gpu/gemm/product\.h"),
 ]
 
 UMBRELLA = "tanso.h"

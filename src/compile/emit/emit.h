@@ -57,6 +57,7 @@ typedef struct tn__part_launch {
 
 /* What differs between the languages and machines that kernels are written for. */
 typedef struct tn__emit_target {
+    const tn__target_policy *policy; /* what passes ask; NULL: see ir/target.h */
     const char *nest_head;  /* printf format of a nest function's head, with its name */
     const char *bytes_head; /* the same of one that writes bytes; NULL: the same head */
     const char *back_to_back_head;  /* the same of one that another nest calls (TN__MAIN_LOOP_BACK_TO_BACK) */

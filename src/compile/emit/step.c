@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A kernel as a step: the operands, parameters and scalars of its nests, their functions, its launch and its label. */
 #include "compile/emit/emit.h"
-#include "compile/emit/gpu/gemm/product.h"
 
 #include "array/user.h"
 

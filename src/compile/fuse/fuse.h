@@ -70,7 +70,7 @@ bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool
 
 /* split.c: true if a nest goes through few long rows or columns more than once, or has more reductions of them than
  * can be in pieces, which nests of their own do with more workers. */
-bool tn__split_rather(const tn__capabilities *device, const tn__nest *nest);
+bool tn__split_rather(const tn__fuser *fuser, const tn__nest *nest);
 
 /* Are kernels written for a GPU: a chip of many workers, whose launches cost more than most nests? */
 static inline bool tn__on_gpu(const tn__device *device) { return device->capabilities.target == TN__TARGET_CUDA; }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Items: what is computed by a nest, or on its own, in topological order, and which need which. */
-#include "compile/emit/gpu/gemm/product.h"
 #include "compile/fuse/fuse.h"
 #include "compile/lower/lower.h"
 
@@ -111,7 +110,7 @@ static bool is_single(const tn__fuser *f, int v)
     const tn__value *value = &f->graph->value[v];
     switch (tn__value_kind(value)) {
     case TN__KIND_MATMUL:
-        return !tn__product_own(f->base.draft, v, f->device) || f->base.draft->fold[v] == TN__FOLD_UPDATE;
+        return !tn__is_own_product(f->base.draft, v, f->device) || f->base.draft->fold[v] == TN__FOLD_UPDATE;
     case TN__KIND_VIEW:
         return value->op == TN__OP_RESHAPE && tn__value_is_leaf(&f->graph->value[value->in[0]]);
     case TN__KIND_SCATTER:

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Merging nests that can share loops: producers with consumers, and siblings that read the same values. */
-#include "compile/emit/gpu/gemm/product.h"
 #include "compile/fuse/fuse.h"
 
 #include <string.h>
@@ -25,9 +24,9 @@ static bool row_loops(const tn__nest *row, const tn__nest *whole)
 }
 
 /* Do the domains fit, whatever the values refer to? The merged nest gets the loops and reduced set of the wider one. */
-static bool domains_fit(const tn__nest *into, const tn__nest *nest)
+static bool domains_fit(const tn__fuser *f, const tn__nest *into, const tn__nest *nest)
 {
-    if ((into->product.there || nest->product.there) && !tn__product_joins(into, nest))
+    if ((into->product.there || nest->product.there) && !f->base.draft->policy->joins(into, nest))
         return false;
     if (tn__nest_same_loops(into, nest))
         return !into->reduced || !nest->reduced || into->reduced == nest->reduced;
@@ -76,7 +75,8 @@ static bool holds_back(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
     if (!next->product.there || next->product.row_loop < 0 || !(sum->reduced >> next->product.row_loop & 1))
         return false;
     int first = f->item_of[next->access[next->product.access[0]].value];
-    return first >= 0 && f->item[first].nest && tn__product_fits_back_to_back(f->item[first].nest, next, f->device);
+    return first >= 0 && f->item[first].nest &&
+           f->base.draft->policy->fits_back_to_back(f->item[first].nest, next, f->device);
 }
 
 /* A number that only the next run needs, such as where its minibatch begins: on a GPU it is computed early (see
@@ -114,7 +114,7 @@ static tn__built merge(tn__fuser *f, int into, int nest)
         own(f, b, into);
         built = tn__nest_build(&f->base, both);
         if (built == TN__BUILT && (both->expr_count > MAX_EXPRESSIONS || both->access_count > MAX_ACCESSES ||
-                                   tn__split_rather(&f->device->capabilities, both)))
+                                   tn__split_rather(f, both)))
             built = TN__BUILT_MISFIT;
     }
     if (built != TN__BUILT) {
@@ -139,7 +139,7 @@ static tn__known may_merge(const merger *m, int into, int nest)
 {
     tn__fuser *f = m->f;
     const tn__nest *a = f->item[into].nest, *b = f->item[nest].nest;
-    if (!domains_fit(a, b) || !related(m, into, nest))
+    if (!domains_fit(f, a, b) || !related(m, into, nest))
         return TN__KNOWN_FALSE;
     tn__known through = tn__order_needs_through(f, into);
     if (through != TN__KNOWN_FALSE)

@@ -7,6 +7,7 @@
 #define TN_COMPILE_IR_DRAFT_H
 
 #include "compile/ir/graph.h"
+#include "compile/ir/target.h"
 #include "device/program.h"
 
 /* A window of a value: how a chain of views reads its base. */
@@ -49,6 +50,7 @@ typedef enum tn__fold { TN__FOLD_NONE, TN__FOLD_UPDATE, TN__FOLD_EPILOGUE, TN__F
 typedef struct tn__draft {
     tn__graph *graph;
     int precision;       /* as in the options */
+    const tn__target_policy *policy; /* of the kernels' target, NULL: none, or no kernels */
     int *home;           /* for each value, the value in whose buffer it lives (itself, mostly) */
     uint8_t *fold;       /* a tn__fold for each value */
     bool *stored;        /* views that have been given memory of their own; constants that are stored whole */
@@ -59,6 +61,11 @@ typedef struct tn__draft {
     tn__program_text text;
 } tn__draft;
 
+/* Is a product computed by a kernel of our own? Else it is a step. */
+static inline bool tn__is_own_product(const tn__draft *draft, int v, const tn__device *device)
+{
+    return draft->policy && draft->policy->owns(draft, v, device);
+}
 /* Is it the value that a product's step gives in the product's place? */
 static inline bool tn__is_folded(const tn__draft *draft, int v)
 {

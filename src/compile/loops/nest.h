@@ -245,6 +245,21 @@ static inline int tn__view_base(const tn__graph *graph, int v)
     return v;
 }
 
+/* ---- facts of products (nest_product.c) ---- */
+
+/* The extents of a nest's product. */
+typedef struct tn__product_extents {
+    int64_t batch, rows, columns, depth;
+} tn__product_extents;
+
+tn__product_extents tn__product_extents_of(const tn__nest *nest);
+/* Parts of a size that an extent is cut in. */
+static inline int64_t tn__parts(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
+/* Of one that is settled: tiles of the rows and of the columns, and of all matrices. */
+int64_t tn__product_tiles_down(const tn__nest *nest);
+int64_t tn__product_tiles_across(const tn__nest *nest);
+int64_t tn__product_blocks(const tn__nest *nest);
+
 /* ---- facts of nests (nest_facts.c) ---- */
 
 uint32_t tn__nest_loops(const tn__nest *n);

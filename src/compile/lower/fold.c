@@ -6,7 +6,6 @@
  * is the same, and so are the bits, with and without kernels. A bias that the library adds saves reading and writing
  * the product once more.
  */
-#include "compile/emit/gpu/gemm/product.h"
 #include "compile/lower/lower.h"
 
 #include "core/memory.h"
@@ -125,6 +124,18 @@ static bool epilogue_of(const tn__graph *graph, int v, epilogue *e)
     return e->product >= 0;
 }
 
+void tn__unfold_own_products(tn__draft *draft, const tn__device *device)
+{
+    const tn__graph *graph = draft->graph;
+    for (int v = 0; v < graph->count; v++) {
+        if (draft->fold[v] != TN__FOLD_UPDATE)
+            continue;
+        int product = tn__folded_product(draft, v);
+        if (tn__is_own_product(draft, product, device))
+            draft->fold[v] = draft->fold[product] = draft->fold[graph->value[v].in[1]] = TN__FOLD_NONE;
+    }
+}
+
 void tn__find_epilogues(tn__draft *draft, const tn__device *device)
 {
     const tn__graph *graph = draft->graph;
@@ -134,7 +145,7 @@ void tn__find_epilogues(tn__draft *draft, const tn__device *device)
     for (int v = 0; v < graph->count; v++) {
         epilogue e;
         if (!graph->value[v].uses || !draft->stored[v] || draft->fold[v] || !epilogue_of(graph, v, &e) ||
-            draft->fold[e.product] || !tn__product_of_library(draft, e.product, device))
+            draft->fold[e.product] || !draft->policy->leaves_to_library(draft, e.product, device))
             continue;
         draft->fold[v] = TN__FOLD_EPILOGUE;
         draft->fold[e.product] = TN__FOLD_PART;

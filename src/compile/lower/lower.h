@@ -13,6 +13,9 @@ bool tn__lower_value(tn__draft *draft, int v);
  * products take. */
 void tn__find_folds(tn__draft *draft);
 void tn__find_epilogues(tn__draft *draft, const tn__device *device);
+/* Updates that were to be folded into products of our own are none: they are computed after the product like anything
+ * else. */
+void tn__unfold_own_products(tn__draft *draft, const tn__device *device);
 /* The product that is folded into v; the steps of v. */
 int tn__folded_product(const tn__draft *draft, int v);
 bool tn__lower_folded(tn__draft *draft, int v);

@@ -6,8 +6,9 @@
  * unless somebody needs it the other way, too.
  */
 
-#include "compile/emit/gpu/gemm/product.h"
 #include "compile/rewrite/rewrite.h"
+
+#include "compile/ir/draft.h"
 #include "core/memory.h"
 #include "device/device.h"
 
@@ -148,7 +149,7 @@ static bool add_value(packer *p, int v, const tn__draft *draft, const tn__device
     for (int i = 0; i < value.arity; i++)
         value.in[i] = p->number[value.in[i]];
     if (value.op == TN__OP_MATMUL && value.shape->ndim > 3 && tn_dtype_is_float(value.dtype) &&
-        tn__product_of_library(draft, v, device) && is_scattered(p, &p->from->value[v], w))
+        draft->policy->leaves_to_library(draft, v, device) && is_scattered(p, &p->from->value[v], w))
         for (int i = 0; i < 2; i++) {
             if (!is_one_batch(&w[i]))
                 value.in[i] = pack(p, value.in[i], w[i]);
@@ -159,9 +160,10 @@ static bool add_value(packer *p, int v, const tn__draft *draft, const tn__device
     return p->number[v] >= 0;
 }
 
-bool tn__pack_batches(tn__graph *graph, const tn__device *device, int precision)
+bool tn__pack_batches(tn__graph *graph, const tn__device *device, const tn__target_policy *policy, int precision)
 {
-    tn__draft draft = {.graph = graph, .precision = precision}; /* as far as products are asked about */
+    tn__draft draft = {
+        .graph = graph, .precision = precision, .policy = policy}; /* as far as products are asked about */
     packer p = {.from = graph, .number = tn__alloc(sizeof(int) * ((size_t)graph->count + 1))};
     bool done = p.number != NULL;
     for (int v = 0; v < graph->count && done; v++)

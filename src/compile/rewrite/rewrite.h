@@ -4,6 +4,7 @@
 #define TN_COMPILE_REWRITE_REWRITE_H
 
 #include "compile/ir/graph.h"
+#include "compile/ir/target.h"
 #include "device/program.h"
 
 /* Convolutions that the device's library computes become values of their data and weights, instead of products of
@@ -21,6 +22,6 @@ bool tn__look_through(const tn__graph *graph, tn__value *slice);
 
 /* Operands of a library's batches of products that lie at no equal distances are copied, where that saves calls. False
  * without memory. */
-bool tn__pack_batches(tn__graph *graph, const tn__device *device, int precision);
+bool tn__pack_batches(tn__graph *graph, const tn__device *device, const tn__target_policy *policy, int precision);
 
 #endif

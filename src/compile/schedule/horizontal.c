@@ -4,7 +4,6 @@
  * looks at each group, and not at each pair of them.
  */
 #include "compile/emit/emit.h"
-#include "compile/emit/gpu/gemm/product.h"
 #include "compile/schedule/horizontal.h"
 
 #define BLOCKS_BESIDE  4         /* a multiprocessor, of products that share a launch */

@@ -4,7 +4,6 @@
  * blocks of it, where none needs another, and a product's blocks may go on with another product: a training step's last
  * updates and its loss are then one kernel, and a step is a chain of few of them.
  */
-#include "compile/emit/gpu/gemm/product.h"
 #include "compile/schedule/horizontal.h"
 
 /*
@@ -63,7 +62,7 @@ static int goes_on_from(const tn__horizontal *h, int i, const nearest *last)
     const tn__fusion_group *first = at < 0 ? NULL : &h->s->group[at];
     if (!first || !is_product(first) || tn__numbers_meet(&h->of[at].reads, &h->of[i].takes) ||
         tn__fusion_groups_apart(h, at, i) || tn__fusion_group_is_full(h->f, first, u->nest[0]) ||
-        !tn__product_fits_back_to_back(first->nest[0], u->nest[0], h->f->device))
+        !h->f->base.draft->policy->fits_back_to_back(first->nest[0], u->nest[0], h->f->device))
         return -1;
     return at;
 }
@@ -104,7 +103,7 @@ static bool go_on(tn__horizontal *h)
         int at = part_of[i] = goes_on_from(h, i, &last);
         if (at >= 0) {
             tn__fusion_group *first = &s->group[at];
-            tn__product_join_back_to_back(first->nest[0], u->nest[0]);
+            h->f->base.draft->policy->join_back_to_back(first->nest[0], u->nest[0]);
             first->nest[first->count++] = u->nest[0];
             first->words += u->words;
             h->f->item[u->nest[0]->number].group = at;
@@ -246,7 +245,7 @@ static void share_idle(tn__fusion_groups *s, int largest, int64_t idle)
         if (s->member[m] == largest || u->count != 1)
             continue;
         if (is_product(u))
-            tn__product_settle_horizontal(u->nest[0], main, idle, s->fuser->device);
+            s->fuser->base.draft->policy->settle_horizontal(u->nest[0], main, idle, s->fuser->device);
         else
             u->nest[0]->horizontal = true;
     }

@@ -4,7 +4,6 @@
  * through by one worker, a group; on a GPU several groups lie in a launch (launches.c).
  */
 #include "compile/emit/emit.h"
-#include "compile/emit/gpu/gemm/product.h"
 #include "compile/lower/lower.h"
 #include "compile/schedule/groups.h"
 #include "compile/schedule/queue.h"
@@ -91,7 +90,7 @@ static int put(tn__fusion_groups *s, int i, int open, bool fusion)
     if (item->nest) {
         tn__nest_collapse(item->nest);
         if (item->nest->product.there)
-            tn__product_settle(item->nest, f->device);
+            f->base.draft->policy->settle(item->nest, f->device);
         u->nest[u->count++] = item->nest;
         u->words += words_of(item->nest);
     }

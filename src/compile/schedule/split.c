@@ -4,22 +4,23 @@
  * pieces gave. Both steps are parts of one nest; between them lies a temporary for each reduction, by piece and row.
  */
 #include "compile/emit/emit.h"
-#include "compile/emit/gpu/form.h"
 #include "compile/fuse/fuse.h"
 
 #define LONG_ROW   16384
 #define DEVIATIONS 4  /* float32 of a tn_deviations (cuda_helpers.cuh) */
 #define PROCESSORS 16 /* of a CPU: whatever there are, the same plan */
 
-bool tn__split_rather(const tn__capabilities *device, const tn__nest *nest)
+bool tn__split_rather(const tn__fuser *fuser, const tn__nest *nest)
 {
+    const tn__capabilities *device = &fuser->device->capabilities;
+    const tn__target_policy *policy = fuser->base.draft->policy;
     int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
     if (!nest->reduced || rows == 0)
         return false;
     if (tn__nest_passes(nest) > 1 && rows < workers && tn__nest_points(nest) / rows >= LONG_ROW &&
         tn__nest_points(nest) >= LONG_ROW * workers)
-        return !(device->clusters && tn__cu_holds_rows(device, nest));
-    return device->target == TN__TARGET_CUDA && tn__cu_needs_splitting(device, nest);
+        return !(device->clusters && policy && policy->holds_rows(device, nest));
+    return policy && policy->needs_splitting(device, nest);
 }
 
 /* Marks what expression e is made of. */

@@ -50,6 +50,9 @@ typedef struct tn__cu_form {
     int resident;         /* blocks that a multiprocessor should have room for; 0: as may be */
 } tn__cu_form;
 
+/* What passes ask of a GPU, whatever its language (gemm/product.c). */
+extern const tn__target_policy tn__gpu_policy;
+
 tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *nest);
 /* Are the nest's rows held by several blocks each, whose passes then read memory once? */
 bool tn__cu_holds_rows(const tn__capabilities *chip, const tn__nest *nest);

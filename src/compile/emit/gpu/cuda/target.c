@@ -168,6 +168,7 @@ static const char *const brief[TN__OP_COUNT] = {[TN__OP_TANH] = "tns_brief_tanh_
                                                 [TN__OP_GELU] = "tns_brief_gelu_f32"};
 
 const tn__emit_target tn__emit_target_cuda = {
+    .policy = &tn__gpu_policy,
     .nest_head =
         "static __device__ __forceinline__ void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
         "tn_i64 blocks, tn_i64 *fault)\n",

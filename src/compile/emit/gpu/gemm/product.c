@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Products as nests: which are ours, what joins them, and the choice of a tile. */
 #include "compile/emit/gpu/gemm/product.h"
-#include "compile/lower/lower.h"
+#include "compile/emit/gpu/form.h"
 #include "device/products.h"
 
 #define MOST_WORK ((int64_t)1 << 27) /* multiplications; a library is as fast or faster beyond */
@@ -17,18 +17,6 @@
                                 and what might have joined it by a third */
 #define BESIDE_WHOLE 40     /* percent of a multiprocessor's shared memory are left to what runs beside a product with a
                                factor in it */
-
-void tn__product_unfold(tn__draft *draft, const tn__device *device)
-{
-    const tn__graph *graph = draft->graph;
-    for (int v = 0; v < graph->count; v++) {
-        if (draft->fold[v] != TN__FOLD_UPDATE)
-            continue;
-        int product = tn__folded_product(draft, v);
-        if (tn__product_own(draft, product, device))
-            draft->fold[v] = draft->fold[product] = draft->fold[graph->value[v].in[1]] = TN__FOLD_NONE;
-    }
-}
 
 /* ---- what joins ---- */
 
@@ -154,15 +142,6 @@ void tn__product_join_back_to_back(tn__nest *first, tn__nest *next)
 
 /* ---- tiles ---- */
 
-tn__product_extents tn__product_extents_of(const tn__nest *nest)
-{
-    const tn__nest_product *p = &nest->product;
-    tn__product_extents e = {1, 1, 1, nest->access[p->access[0]].gather_extent};
-    for (int l = 0; l < nest->loop_count; l++)
-        *(l == p->row_loop ? &e.rows : l == p->column_loop ? &e.columns : &e.batch) *= nest->extent[l];
-    return e;
-}
-
 bool tn__product_along_k(const tn__nest *nest, int factor)
 {
     const tn__nest_product *p = &nest->product;
@@ -237,7 +216,6 @@ tn__product_tile tn__product_tile_of(int i)
     return tile;
 }
 
-static int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
 
 /*
  * About how many cycles a product takes in these tiles: a sum of what its busiest multiprocessor does, with weights
@@ -249,9 +227,9 @@ static int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) 
  */
 static double cycles(const tn__product_tile *t, const tn__product_extents *e, int multiprocessors, int size)
 {
-    double blocks = (double)(e->batch * parts(e->rows, t->rows) * parts(e->columns, t->columns));
-    double each = (double)parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
-    double rounds = (double)parts(e->depth, t->step * t->slices), depth = rounds * t->step * t->slices;
+    double blocks = (double)(e->batch * tn__parts(e->rows, t->rows) * tn__parts(e->columns, t->columns));
+    double each = (double)tn__parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
+    double rounds = (double)tn__parts(e->depth, t->step * t->slices), depth = rounds * t->step * t->slices;
     double columns = t->main_loop == TN__MAIN_LOOP_SKINNY ? (double)e->columns : t->columns; /* it takes no others */
     double terms = each * t->rows * columns * depth, fma = terms / 128 * wide,
            pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
@@ -353,7 +331,7 @@ static int64_t shared(const tn__nest *nest, const tn__product_tile *t)
     if (t->main_loop == TN__MAIN_LOOP_SHORT)
         return 0;
     if (t->main_loop == TN__MAIN_LOOP_RESIDENT)
-        return size * (parts(tn__product_extents_of(nest).depth, depth) * a +
+        return size * (tn__parts(tn__product_extents_of(nest).depth, depth) * a +
                        (t->stages * b > result ? t->stages * b : result));
     bool by_k = t->main_loop == TN__MAIN_LOOP_PLAIN && t->step % 2 == 0 && !tn__product_along_k(nest, 0) &&
                 !tn__product_along_k(nest, 1);
@@ -432,7 +410,7 @@ static void settle(tn__nest *nest, const tn__device *device, bool horizontal, in
         double time = cycles_of(nest, &tile, device);
         if (!fits(nest, &e, device, i, horizontal) || (any && time >= least) ||
             (horizontal &&
-             (time > most || e.batch * parts(e.rows, tile.rows) * parts(e.columns, tile.columns) > blocks)))
+             (time > most || e.batch * tn__parts(e.rows, tile.rows) * tn__parts(e.columns, tile.columns) > blocks)))
             continue;
         nest->product.tile = tile;
         least = time;
@@ -455,22 +433,16 @@ void tn__product_settle_horizontal(tn__nest *nest, const tn__nest *main, int64_t
     settle(nest, device, true, blocks, cycles_of(main, &main->product.tile, device));
 }
 
-int64_t tn__product_tiles_down(const tn__nest *nest)
-{
-    int64_t tiles = parts(tn__product_extents_of(nest).rows, nest->product.tile.rows);
-    return tiles ? tiles : 1; /* what is reduced over no rows at all has a result, too */
-}
-
-int64_t tn__product_tiles_across(const tn__nest *nest)
-{
-    const tn__product_tile *t = &nest->product.tile;
-    int64_t tiles = parts(tn__product_extents_of(nest).columns, t->columns);
-    return tiles ? tiles : 1;
-}
-
-int64_t tn__product_blocks(const tn__nest *nest)
-{
-    return tn__product_extents_of(nest).batch * tn__product_tiles_down(nest) * tn__product_tiles_across(nest);
-}
-
 int tn__product_shared(const tn__nest *nest) { return (int)shared(nest, &nest->product.tile); }
+
+const tn__target_policy tn__gpu_policy = {
+    .owns = tn__product_own,
+    .leaves_to_library = tn__product_of_library,
+    .joins = tn__product_joins,
+    .fits_back_to_back = tn__product_fits_back_to_back,
+    .join_back_to_back = tn__product_join_back_to_back,
+    .settle = tn__product_settle,
+    .settle_horizontal = tn__product_settle_horizontal,
+    .needs_splitting = tn__cu_needs_splitting,
+    .holds_rows = tn__cu_holds_rows,
+};

@@ -9,18 +9,10 @@
 
 #include "compile/loops/nest.h"
 
-/* The extents of a nest's product. */
-typedef struct tn__product_extents {
-    int64_t batch, rows, columns, depth;
-} tn__product_extents;
-
 /* Is the product v computed by a kernel of our own on this device? Else it is a step: a library's, unless the backend
  * has something better for its extents (device/products.h). */
 bool tn__product_own(const tn__draft *draft, int v, const tn__device *device);
 bool tn__product_of_library(const tn__draft *draft, int v, const tn__device *device);
-/* Updates that were to be folded into such products are none: they are computed after the product like anything
- * else. */
-void tn__product_unfold(tn__draft *draft, const tn__device *device);
 /* May these two nests, at least one with a product, share loops? Whether they do share values is not asked. */
 bool tn__product_joins(const tn__nest *a, const tn__nest *b);
 
@@ -35,7 +27,6 @@ bool tn__product_in_one_piece(const tn__nest *nest);
 /* Lets it do so; both have been collapsed, and `first` is settled. */
 void tn__product_join_back_to_back(tn__nest *first, tn__nest *next);
 
-tn__product_extents tn__product_extents_of(const tn__nest *nest);
 /* The tiles there are. */
 int tn__product_tile_count(void);
 tn__product_tile tn__product_tile_of(int i);
@@ -45,9 +36,6 @@ void tn__product_settle(tn__nest *nest, const tn__device *device);
 /* The same for a product beside a larger one, `main`: where another tile takes no more than `blocks` blocks, and no
  * longer than that one, it is that. */
 void tn__product_settle_horizontal(tn__nest *nest, const tn__nest *main, int64_t blocks, const tn__device *device);
-int64_t tn__product_tiles_down(const tn__nest *nest);
-int64_t tn__product_tiles_across(const tn__nest *nest);
-int64_t tn__product_blocks(const tn__nest *nest);
 /* Does a block compute for about a microsecond or longer? */
 bool tn__product_is_long(const tn__nest *nest);
 /* Bytes of shared memory. */
