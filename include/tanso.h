@@ -41,6 +41,7 @@
 #include <tanso/sampler.h>
 #include <tanso/signal.h>
 #include <tanso/sort.h>
+#include <tanso/special.h>
 #include <tanso/statistics.h>
 #include <tanso/stream.h>
 #include <tanso/table.h>

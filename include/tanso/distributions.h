@@ -33,6 +33,12 @@ typedef enum tn_distribution_kind {
     TN_DIST_BERNOULLI,   /* logit a of 1 */
     TN_DIST_GEOMETRIC,   /* the trial, from 1 on, of the first success, of chance a */
     TN_DIST_CATEGORICAL, /* logits a, classes along the last axis */
+    TN_DIST_GAMMA,       /* shape a, rate b (Chainer's theta is 1 / b) */
+    TN_DIST_CHISQUARE,   /* a degrees of freedom */
+    TN_DIST_BETA,        /* shapes a, b */
+    TN_DIST_DIRICHLET,   /* shapes a along the last axis */
+    TN_DIST_STUDENT_T,   /* a degrees of freedom */
+    TN_DIST_POISSON,     /* mean a */
     TN_DIST_KIND_COUNT
 } tn_distribution_kind;
 
@@ -53,9 +59,16 @@ TN_API tn_distribution tn_dist_pareto(const tn_array *scale, const tn_array *sha
 TN_API tn_distribution tn_dist_bernoulli(const tn_array *logit);
 TN_API tn_distribution tn_dist_geometric(const tn_array *p);
 TN_API tn_distribution tn_dist_categorical(const tn_array *logits);
+TN_API tn_distribution tn_dist_gamma(const tn_array *shape, const tn_array *rate);
+TN_API tn_distribution tn_dist_chisquare(const tn_array *df);
+TN_API tn_distribution tn_dist_beta(const tn_array *a, const tn_array *b);
+TN_API tn_distribution tn_dist_dirichlet(const tn_array *shape);
+TN_API tn_distribution tn_dist_student_t(const tn_array *df);
+TN_API tn_distribution tn_dist_poisson(const tn_array *mean);
 
 /* The logarithm of the density, or of the chance, at x, which broadcasts with the parameters. Of bernoulli x is 0 or 1,
- * of categorical integers of the logits' shape without the classes. */
+ * of categorical integers of the logits' shape without the classes, of dirichlet chances along the last axis. (Of
+ * several axes that belong together, Chainer's and PyTorch's Independent: tn_sum over them.) */
 TN_API tn_array *tn_log_prob(tn_distribution d, const tn_array *x);
 /* The chance of no more than x; and the x of a chance p. */
 TN_API tn_array *tn_cdf(tn_distribution d, const tn_array *x);
@@ -65,11 +78,12 @@ TN_API tn_array *tn_entropy(tn_distribution d);
 TN_API tn_array *tn_distribution_mean(tn_distribution d);
 TN_API tn_array *tn_distribution_variance(tn_distribution d);
 /* The Kullback-Leibler divergence of p from q, of one kind: normal, log_normal, uniform, laplace, exponential,
- * bernoulli, geometric, categorical. Infinite where p has chances that q has not. */
+ * bernoulli, geometric, categorical, gamma, chisquare, beta, dirichlet, poisson. Infinite where p has chances that q
+ * has not. The cross entropy is tn_add(tn_entropy(p), tn_kl(p, q)). */
 TN_API tn_array *tn_kl(tn_distribution p, tn_distribution q);
 /* Samples of a shape that the parameters broadcast to (of categorical: the logits without the classes), TN_FIT for
- * theirs: continuous ones with gradients in the parameters, bernoulli and geometric in their dtype, categorical int64.
- * generator NULL: the thread's. */
+ * theirs: continuous ones with gradients in the parameters, but for those of the gamma function; bernoulli, geometric,
+ * poisson in their dtype, categorical int64. generator NULL: the thread's. */
 TN_API tn_array *tn_sample(tn_distribution d, tn_shape shape, tn_generator *generator);
 
 #ifndef TN_NO_MACROS
@@ -84,6 +98,12 @@ TN_API tn_array *tn_sample(tn_distribution d, tn_shape shape, tn_generator *gene
 #define tn_dist_bernoulli(logit) TN_AT(tn_dist_bernoulli)(TN_ARG(logit))
 #define tn_dist_geometric(p) TN_AT(tn_dist_geometric)(TN_ARG(p))
 #define tn_dist_categorical(logits) TN_AT(tn_dist_categorical)(TN_ARG(logits))
+#define tn_dist_gamma(shape, rate) TN_AT(tn_dist_gamma)(TN_ARG(shape), TN_ARG(rate))
+#define tn_dist_chisquare(df) TN_AT(tn_dist_chisquare)(TN_ARG(df))
+#define tn_dist_beta(a, b) TN_AT(tn_dist_beta)(TN_ARG(a), TN_ARG(b))
+#define tn_dist_dirichlet(shape) TN_AT(tn_dist_dirichlet)(TN_ARG(shape))
+#define tn_dist_student_t(df) TN_AT(tn_dist_student_t)(TN_ARG(df))
+#define tn_dist_poisson(mean) TN_AT(tn_dist_poisson)(TN_ARG(mean))
 #define tn_log_prob(d, x) TN_AT(tn_log_prob)(d, TN_ARG(x))
 #define tn_cdf(d, x) TN_AT(tn_cdf)(d, TN_ARG(x))
 #define tn_icdf(d, p) TN_AT(tn_icdf)(d, TN_ARG(p))

@@ -15,9 +15,14 @@ typedef struct tn__distribution_row {
     tn__of_x log_prob, cdf, icdf; /* NULL: it has none */
     tn__of_parameters entropy, mean, variance;
     tn__node *(*kl)(tn__node *a, tn__node *b, tn__node *c, tn__node *d); /* of (a, b) from (c, d) */
+    /* Samples in the shape of `place`, zeros, without gradient; NULL: those of icdf, or distributions.c's own. */
+    tn__node *(*draw)(tn__node *a, tn__node *b, tn__node *place, tn_generator *generator);
 } tn__distribution_row;
 
 /* By tn_distribution_kind. */
-extern const tn__distribution_row tn__distribution_rows[TN_DIST_KIND_COUNT];
+extern const tn__distribution_row *const tn__distribution_rows[TN_DIST_KIND_COUNT];
+/* Those that speak of the gamma function (distribution_gamma.c). */
+extern const tn__distribution_row tn__gamma_row, tn__chisquare_row, tn__beta_row, tn__dirichlet_row, tn__student_t_row,
+    tn__poisson_row;
 
 #endif

@@ -27,6 +27,12 @@ MAKE_OF_ONE(exponential, EXPONENTIAL)
 MAKE_OF_ONE(bernoulli, BERNOULLI)
 MAKE_OF_ONE(geometric, GEOMETRIC)
 MAKE_OF_ONE(categorical, CATEGORICAL)
+MAKE(gamma, GAMMA)
+MAKE(beta, BETA)
+MAKE_OF_ONE(chisquare, CHISQUARE)
+MAKE_OF_ONE(dirichlet, DIRICHLET)
+MAKE_OF_ONE(student_t, STUDENT_T)
+MAKE_OF_ONE(poisson, POISSON)
 
 static int last_axis(const tn__node *x) { return x->shape->ndim - 1; }
 
@@ -39,18 +45,20 @@ static tn__node *parameter(const tn_array *x, const char *operation)
     return tn__only_floating(x, operation);
 }
 
+static bool in_classes(tn_distribution d) { return d.kind == TN_DIST_CATEGORICAL || d.kind == TN_DIST_DIRICHLET; }
+
 /* A distribution's row and the nodes of its parameters; the error, or NULL. */
 static tn__node *read(const char *operation, tn_distribution d, const row **of, tn__node *in[2])
 {
     if ((unsigned)d.kind >= TN_DIST_KIND_COUNT || d.kind == TN_DIST_NONE)
         TN__REFUSE(TN_ERR_VALUE, operation, "%d is no tn_distribution_kind: make distributions with tn_dist_normal and "
                                             "its like", (int)d.kind);
-    *of = &tn__distribution_rows[d.kind];
+    *of = tn__distribution_rows[d.kind];
     in[0] = parameter(d.a, (*of)->name);
     in[1] = (*of)->two ? parameter(d.b, (*of)->name) : NULL;
     tn__node *error = tn__first_error(2, in);
-    if (!error && d.kind == TN_DIST_CATEGORICAL && (in[0]->shape->ndim == 0 || in[0]->shape->dim[last_axis(in[0])] < 1))
-        TN__REFUSE(TN_ERR_SHAPE, "categorical", "expected logits of at least one class along the last axis");
+    if (!error && in_classes(d) && (in[0]->shape->ndim == 0 || in[0]->shape->dim[last_axis(in[0])] < 1))
+        TN__REFUSE(TN_ERR_SHAPE, (*of)->name, "expected parameters of at least one class along the last axis");
     return error;
 }
 
@@ -143,6 +151,12 @@ static tn__node *sample(tn_distribution d, const row *of, tn__node *a, tn__node 
     if (d.kind == TN_DIST_NORMAL || d.kind == TN_DIST_LOG_NORMAL) {
         tn__node *z = add(a, mul(b, tn__cast(tn__normal_like(place, generator), (tn_dtype)place->dtype)));
         return d.kind == TN_DIST_NORMAL ? z : map(EXP, z);
+    }
+    if (of->draw) {
+        tn__no_grad_depth++;
+        tn__node *drawn = of->draw(a, b, place, generator);
+        tn__no_grad_depth--;
+        return tn__cast(drawn, (tn_dtype)place->dtype);
     }
     tn__node *u = open_uniform(place, generator);
     if (of->icdf)

@@ -347,6 +347,24 @@ def make():
             values[f"{name}.{key}"] = value.detach().numpy().copy()
         values[f"{name}.y"] = layer(torch.tensor(values["encoder.x"])).detach().numpy()
 
+    # ---- distributions of the gamma function ----
+    shape, rate, shapes = floats(3, 4, low=0.4, high=5), floats(4, low=0.3, high=2), floats(3, 4, low=0.4, high=5)
+    shares = np.abs(floats(3, 4, low=0.2, high=2))
+    shares /= shares.sum(1, keepdims=True)
+    distribution("gamma", D.Gamma, shape, rate, positive, False, False)
+    distribution("chisquare", D.Chi2, shape, None, positive, False, False)
+    distribution("beta", D.Beta, shape, rate, chance, False, False)
+    distribution("student_t", D.StudentT, shape, None, x, False, False)
+    case("dirichlet_log_prob", lambda x, a: D.Dirichlet(a, validate_args=False).log_prob(x), [shares, shape])
+    case("dirichlet_entropy", lambda a: D.Dirichlet(a).entropy(), [shape])
+    case("poisson_log_prob", lambda x, a: D.Poisson(a).log_prob(x.round()), [np.round(positive), shape])
+    case("gamma_kl", lambda a, b, c, d: kl(D.Gamma(a, b), D.Gamma(c, d)), [shape, rate, shapes, scale2])
+    case("chisquare_kl", lambda a, c: kl(D.Gamma(a / 2, torch.full_like(a, 0.5)), D.Gamma(c / 2,
+         torch.full_like(c, 0.5))), [shape, shapes])
+    case("beta_kl", lambda a, b, c, d: kl(D.Beta(a, b), D.Beta(c, d)), [shape, rate, shapes, scale2])
+    case("dirichlet_kl", lambda a, c: kl(D.Dirichlet(a), D.Dirichlet(c)), [shape, shapes])
+    case("poisson_kl", lambda a, c: kl(D.Poisson(a), D.Poisson(c)), [shape, shapes])
+
     np.savez_compressed(KEPT, **values)
 
 

@@ -43,6 +43,19 @@ CASE(normal_kl, tn_kl(tn_dist_normal(x[0], x[1]), tn_dist_normal(x[2], x[3])))
 CASE(uniform_kl, tn_kl(tn_dist_uniform(x[0], x[1]), tn_dist_uniform(x[2], x[3])))
 CASE(laplace_kl, tn_kl(tn_dist_laplace(x[0], x[1]), tn_dist_laplace(x[2], x[3])))
 
+CASE(gamma_log_prob, tn_log_prob(tn_dist_gamma(x[1], x[2]), x[0]))
+CASE(gamma_entropy, tn_entropy(tn_dist_gamma(x[0], x[1])))
+CASE(gamma_kl, tn_kl(tn_dist_gamma(x[0], x[1]), tn_dist_gamma(x[2], x[3])))
+CASE(beta_log_prob, tn_log_prob(tn_dist_beta(x[1], x[2]), x[0]))
+CASE(beta_entropy, tn_entropy(tn_dist_beta(x[0], x[1])))
+CASE(beta_kl, tn_kl(tn_dist_beta(x[0], x[1]), tn_dist_beta(x[2], x[3])))
+OF_ONE(chisquare)
+OF_ONE(dirichlet)
+CASE(student_t_log_prob, tn_log_prob(tn_dist_student_t(x[1]), x[0]))
+CASE(student_t_entropy, tn_entropy(tn_dist_student_t(x[0])))
+CASE(poisson_log_prob, tn_log_prob(tn_dist_poisson(x[1]), tn_round(x[0], 0)))
+CASE(poisson_kl, tn_kl(tn_dist_poisson(x[0]), tn_dist_poisson(x[1])))
+
 #define ROW(name) {#name, name, true}
 #define CHECKED(name) {#name, name, false}
 
@@ -67,6 +80,48 @@ static void test_values(void **state)
     torch_close();
 }
 
+/* Those of the gamma function: values, gradients and second ones, by the reference alone, as their texts are long. */
+static void test_gamma_values(void **state)
+{
+    (void)state;
+    static const torch_case cases[] = {
+        CHECKED(gamma_log_prob), CHECKED(gamma_entropy), CHECKED(gamma_kl), CHECKED(beta_log_prob),
+        CHECKED(beta_entropy), CHECKED(beta_kl), CHECKED(chisquare_log_prob), CHECKED(chisquare_entropy),
+        CHECKED(chisquare_kl), CHECKED(dirichlet_log_prob), CHECKED(dirichlet_entropy), CHECKED(dirichlet_kl),
+        CHECKED(student_t_log_prob), CHECKED(student_t_entropy), ROW(poisson_log_prob), CHECKED(poisson_kl),
+    };
+    if (!torch_open())
+        skip();
+    tn_set_compile(TN_COMPILE_NEVER);
+    torch_check(sizeof cases / sizeof *cases, cases);
+    tn_set_compile(TN_COMPILE_AUTO);
+    torch_close();
+}
+
+/* Both orders of what is checked against PyTorch's values alone, above. */
+static void test_differences(void **state)
+{
+    (void)state;
+    static const torch_case cases[] = {
+        CHECKED(normal_log_prob), CHECKED(normal_cdf), CHECKED(normal_entropy), CHECKED(log_normal_log_prob),
+        CHECKED(log_normal_cdf), CHECKED(log_normal_entropy), CHECKED(uniform_icdf), CHECKED(uniform_entropy),
+        CHECKED(laplace_log_prob), CHECKED(laplace_cdf), CHECKED(laplace_icdf), CHECKED(laplace_entropy),
+        CHECKED(cauchy_log_prob), CHECKED(cauchy_cdf), CHECKED(cauchy_icdf), CHECKED(cauchy_entropy),
+        CHECKED(gumbel_log_prob), CHECKED(gumbel_cdf), CHECKED(gumbel_icdf), CHECKED(gumbel_entropy),
+        CHECKED(exponential_log_prob), CHECKED(exponential_cdf), CHECKED(exponential_icdf),
+        CHECKED(exponential_entropy), CHECKED(pareto_log_prob), CHECKED(pareto_cdf), CHECKED(pareto_icdf),
+        CHECKED(pareto_entropy), CHECKED(geometric_entropy), CHECKED(bernoulli_entropy),
+        CHECKED(categorical_log_prob), CHECKED(categorical_entropy), CHECKED(uniform_kl), CHECKED(laplace_kl),
+        CHECKED(exponential_kl), CHECKED(geometric_kl), CHECKED(bernoulli_kl),
+    };
+    if (!torch_open())
+        skip();
+    tn_set_compile(TN_COMPILE_NEVER);
+    torch_check(sizeof cases / sizeof *cases, cases);
+    tn_set_compile(TN_COMPILE_AUTO);
+    torch_close();
+}
+
 /* Means of many samples, within 6 deviations of theirs; of those without a mean, the share below a point. */
 static void test_samples(void **state)
 {
@@ -76,7 +131,8 @@ static void test_samples(void **state)
         const tn_distribution all[] = {
             tn_dist_normal(0.5, 2), tn_dist_log_normal(0.1, 0.4), tn_dist_uniform(-1, 3), tn_dist_laplace(1, 0.5),
             tn_dist_gumbel(-1, 1.5), tn_dist_exponential(2), tn_dist_pareto(1, 4.5), tn_dist_bernoulli(0.7),
-            tn_dist_geometric(0.3),
+            tn_dist_geometric(0.3), tn_dist_gamma(1.5, 2), tn_dist_chisquare(3), tn_dist_beta(0.5, 2),
+            tn_dist_student_t(5), tn_dist_poisson(3.5),
         };
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
             tn_array *x = tn_sample(all[i], TN_SHAPE(MANY), NULL);
@@ -93,6 +149,12 @@ static void test_samples(void **state)
         assert_int_equal(tn_dtype_of(classes), TN_INT64);
         double ones = tn_item(tn_mean(tn_cast(tn_equal(classes, 1), TN_FLOAT64)));
         assert_true(fabs(ones - 0.6) < 6 * 0.5 / sqrt(MANY));
+        tn_distribution shares = tn_dist_dirichlet(tn_from_floats((float[]){0.5f, 2, 1.5f}, 3));
+        tn_array *drawn = tn_sample(shares, TN_SHAPE(MANY, 3), NULL);
+        assert_true(tn_allclose(tn_sum(drawn, .axis = TN_AXES(1)), tn_ones(TN_SHAPE(MANY)), .rtol = 1e-5));
+        tn_array *off = tn_subtract(tn_mean(drawn, .axis = TN_AXES(0)), tn_distribution_mean(shares));
+        tn_array *bound = tn_sqrt(tn_multiply(tn_distribution_variance(shares), 36.0 / MANY));
+        assert_true(tn_item(tn_all(tn_less(tn_abs(off), bound))));
         tn_array *scale = tn_requires_grad(tn_full(TN_SHAPE(3), 2));
         tn_array *z = tn_sample(tn_dist_laplace(0, scale), TN_FIT, NULL);
         assert_int_equal(tn_backward(tn_sum(z)), TN_OK);
@@ -135,7 +197,8 @@ static void test_outside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_samples), cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_gamma_values), cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_samples), cmocka_unit_test(test_outside),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
