@@ -84,6 +84,7 @@ static void test_values(void **state)
 static void test_gamma_values(void **state)
 {
     (void)state;
+    TEST_ABOUT_CPU("rules are the same everywhere, and a GPU would compile some texts for each");
     static const torch_case cases[] = {
         CHECKED(gamma_log_prob), CHECKED(gamma_entropy), CHECKED(gamma_kl), CHECKED(beta_log_prob),
         CHECKED(beta_entropy), CHECKED(beta_kl), CHECKED(chisquare_log_prob), CHECKED(chisquare_entropy),
@@ -102,6 +103,7 @@ static void test_gamma_values(void **state)
 static void test_differences(void **state)
 {
     (void)state;
+    TEST_ABOUT_CPU("rules are the same everywhere, and a GPU would compile some texts for each");
     static const torch_case cases[] = {
         CHECKED(normal_log_prob), CHECKED(normal_cdf), CHECKED(normal_entropy), CHECKED(log_normal_log_prob),
         CHECKED(log_normal_cdf), CHECKED(log_normal_entropy), CHECKED(uniform_icdf), CHECKED(uniform_entropy),
