@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "array/draw.h"
-#include "numpy/special.h"
+#include "array/special.h"
 
 static tn__node *wide(tn__node *x) { return tn__node_is_error(x) ? x : tn__cast(x, TN_FLOAT64); }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Special functions over borrowed nodes: real operands in, results in float64. */
-#ifndef TN_NUMPY_SPECIAL_H
-#define TN_NUMPY_SPECIAL_H
+#ifndef TN_ARRAY_SPECIAL_H
+#define TN_ARRAY_SPECIAL_H
 
 #include <tanso/special.h>
 #include "array/build.h"

@@ -6,7 +6,7 @@
  * 6.3.18, 7.1.23 and 23.1.30; for the first guess of the inverse error function Winitzki, "A handy approximation for
  * the error function and its inverse" (2008).
  */
-#include "numpy/special.h"
+#include "array/special.h"
 
 #include <math.h>
 
