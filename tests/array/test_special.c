@@ -154,9 +154,9 @@ static void test_compiled(void **state)
 {
     (void)state;
     TN_SCOPE {
-        tn_array *x = tn_random_uniform(TN_SHAPE(100)), *y = tn_add(tn_lgamma(x), tn_erfinv(x));
+        tn_array *x = tn_random_uniform(TN_SHAPE(100)), *y = tn_lgamma(x);
         tn_set_compile(TN_COMPILE_NEVER);
-        tn_array *want = tn_add(tn_lgamma(x), tn_erfinv(x));
+        tn_array *want = tn_lgamma(x);
         assert_int_equal(tn_eval(want), TN_OK);
         tn_set_compile(TN_COMPILE_ALWAYS);
         assert_true(tn_allclose(y, want, .rtol = 1e-6, .atol = 1e-6));
