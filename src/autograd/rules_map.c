@@ -108,7 +108,8 @@ RULE1(erf, mul(g, scale(map(EXP, minus(square(x))), TWO_OVER_SQRT_PI)))
 RULE1(erfc, mul(g, scale(map(EXP, minus(square(x))), -TWO_OVER_SQRT_PI)))
 RULE1(sigmoid, mul(g, mul(y, less_from_1(y))))
 RULE1(softplus, mul(g, map(SIGMOID, x)))
-RULE1(relu, tn__where(tn__with(TN__OP_GREATER, x, 0), g, constant(g, 0)))
+/* As y is above 0 where x is, x need not stay in memory. */
+RULE1(relu, tn__where(tn__with(TN__OP_GREATER, y, 0), g, constant(g, 0)))
 /* x Φ(x) has the derivative Φ(x) + x φ(x), of the standard normal distribution. */
 RULE1(gelu, mul(g, add(scale(map(ERFC, scale(x, -ONE_OVER_SQRT_2)), 0.5),
                        mul(x, scale(map(EXP, scale(square(x), -0.5)), ONE_OVER_SQRT_2PI)))))

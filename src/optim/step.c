@@ -208,12 +208,22 @@ static tn_status record(tn_optimizer *optimizer)
 
 /* ---- putting it in place ---- */
 
-/* Points the handles at the new nodes and keeps the old ones in their place, held as optimizer->old. Returns the number
- * of roots, and of old ones. */
+static bool updates_come_last(const tn_optimizer *optimizer)
+{
+    return tn__array_node(optimizer->tracked[0].param)->device->capabilities.target == TN__TARGET_CUDA;
+}
+
+/*
+ * Points the handles at the new nodes and keeps the old ones in their place, held as optimizer->old. Returns the number
+ * of roots, and of old ones. What comes first among the roots comes first in the plan, with all that it needs: the last
+ * layer's update, which is at hand when backward is there, and so on, so that a layer's gradients live no longer than
+ * backward needs them. (A GPU's plan puts all updates into its last launches, as nobody waits for them.)
+ */
 static int exchange(tn_optimizer *optimizer)
 {
     int count = 0;
-    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+    for (size_t k = 0; k < optimizer->tracked_count; k++) {
+        size_t i = updates_come_last(optimizer) ? k : optimizer->tracked_count - 1 - k;
         const tn__tracked *tracked = &optimizer->tracked[i];
         tn__work *work = &optimizer->work[i];
         if (!work->gradient)

@@ -77,6 +77,34 @@ static void test_networks_are_whole(void **state)
         assert_true(fabsf(whole[i] - cut[i]) <= 1e-4f * (1 + fabsf(whole[i])));
 }
 
+/* A step keeps what each layer gave until backward is there, and of gradients the last few. */
+static void test_memory_of_a_step(void **state)
+{
+    (void)state;
+    needs_operations();
+    enum { LAYERS = 16, BATCH = 128, UNITS = 64, ARRAY = BATCH * UNITS * 4 };
+    int64_t units[LAYERS];
+    for (int i = 0; i < LAYERS; i++)
+        units[i] = i < LAYERS - 1 ? UNITS : 10;
+    tn_layer *net = tn_mlp(LAYERS, units, "relu");
+    tn_optimizer *optimizer = tn_adam(net, .lr = 0.001);
+    tn_set_compile(TN_COMPILE_NEVER);
+    size_t most = 0;
+    for (int i = 0; i < 3; i++) TN_SCOPE {
+        tn_array *x = tn_ones(TN_SHAPE(BATCH, UNITS)), *t = tn_zeros(TN_SHAPE(BATCH), .dtype = TN_INT64);
+        assert_int_equal(tn_eval_all(2, (const tn_array *[]){x, t}), TN_OK);
+        size_t used = tn_memory_stats(test_device()).used;
+        tn_memory_reset_peak(test_device());
+        assert_int_equal(tn_backward(tn_softmax_cross_entropy(tn_forward(net, x), t)), TN_OK);
+        assert_int_equal(tn_step(optimizer), TN_OK);
+        most = tn_memory_stats(test_device()).peak - used;
+    }
+    tn_set_compile(TN_COMPILE_AUTO);
+    assert_true(most < (LAYERS + 8) * ARRAY);
+    tn_optimizer_free(optimizer);
+    tn_layer_free(net);
+}
+
 /* Traversals are loops: a reshape at the end of a long recording, and one of its middle, need no stack. */
 static void test_long_chains(void **state)
 {
@@ -98,6 +126,7 @@ static void test_long_chains(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_networks_are_whole), cmocka_unit_test(test_long_chains)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_networks_are_whole),
+                                       cmocka_unit_test(test_memory_of_a_step), cmocka_unit_test(test_long_chains)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
