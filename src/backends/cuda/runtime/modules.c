@@ -13,7 +13,7 @@
 #include "core/memory.h"
 #include "core/signals.h"
 
-enum { LEAST = 4 << 10, MOST = 24 << 10 }; /* bytes of a batch; the text in front of all takes as long as 1 kB */
+enum { LEAST = 8 << 10, MOST = 24 << 10 }; /* bytes of a batch; the text in front takes as long as 10 kB */
 
 typedef struct made {
     char *code;
