@@ -34,7 +34,7 @@ template <class X> TN_HOT X tnu_abs(X x) { return x < 0 ? -x : x; }
     }
 #define TNU_KEEP_2(f, compare, x, y) tnu_##f(x, y)
 #define TNU_ABS(x) tnu_abs(x)
-#ifdef TN_SCALAR_COMPLEX_H
+#ifdef TN_OPS_SCALAR_COMPLEX_H
 #define TNU_COMPLEX(s, T) \
     TN_HOT T operator*(T a, T b) { return tns_mul_##s(a, b); } \
     TN_HOT T operator/(T a, T b) { return tns_div_##s(a, b); }
