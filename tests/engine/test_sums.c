@@ -12,6 +12,7 @@
 #include <tanso/statistics.h>
 
 #include "support/device.h"
+#include "support/random.h"
 
 enum { NUMBERS = 1 << 17, ROW = 37, KINDS = 5 };
 #define UNIT (1.0 / (1 << 24))
@@ -24,9 +25,10 @@ static double most_units(int64_t length, bool columns)
     return columns && length <= 16384 ? 16 + (double)length / 8 : 300;
 }
 
+static uint32_t state;
+
 static float number(int kind, int64_t i)
 {
-    static uint32_t state = 1;
     state = state * 1664525 + 1013904223;
     switch (kind) {
     case 0: return 1e6f + (float)(i % 2);
@@ -181,5 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_same_bits_of_lengths),
                                        cmocka_unit_test(test_moments), cmocka_unit_test(test_ones)};
+    state = (uint32_t)test_seed_new();
+    tn_seed(state);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
