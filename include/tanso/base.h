@@ -99,10 +99,15 @@ TN_API const char *tn_status_name(tn_status status);
 TN_API const char *tn_nearest_name(const char *word, const char *const *names, int count);
 
 /* Remembers the caller's place for messages. Put in front of calls by the macros of these headers; what has none, such
- * as tn_layer_save, names no place. */
+ * as tn_layer_save, names no place. With TN_NO_MACROS, as inside the library, no call is noted: messages name the
+ * program's. */
 TN_API void tn__at(const char *file, int line);
 #define TN_AT(function) (tn__at(__FILE__, __LINE__), function)
+#ifdef TN_NO_MACROS
+#define TN_HERE(call) (call)
+#else
 #define TN_HERE(call) (tn__at(__FILE__, __LINE__), call)
+#endif
 
 /* f(x, .axis = TN_AXES(1)) calls f_with(x, TN_OPTS(f_opts, .axis = TN_AXES(1))): the macros of functions with keyword
  * arguments go through one of these, named by what stands before the keywords, A an operand (an array or a number), V

@@ -99,7 +99,8 @@ typedef struct tn_trigger_kind {
     /* Asked once an iteration, after the update: whether what it belongs to is due. Errors are latched. */
     bool (*fire)(tn_trainer *trainer, void *user);
     tn_status (*serialize)(const tn_serializer *s, void *user);
-    /* Of a stop trigger: how long the training is, for progress bars and schedules. */
+    /* Of a stop trigger: how long the training is, for progress bars and schedules. A run that goes on from further
+     * than that ends at once. */
     tn_length (*length)(const void *user);
     void (*free)(void *user);
     /* Of a stop trigger: it has fired, and the run ends. Asked again in the same iteration, as when what is saved from
@@ -122,7 +123,7 @@ TN_API tn_length tn_trigger_length(const tn_trigger *trigger);
 /* Fires when a multiple of the period was reached or passed since it was asked last: every(2, TN_EPOCH). Epochs may be
  * fractions; they are counted in samples, exactly. Iterations are whole. A period of 0, or below, is TN_ERR_VALUE. */
 TN_API tn_trigger *tn_every(double period, tn_unit unit);
-#define TN_EVERY(period, unit) TN_HERE(tn_every(period, unit))
+#define TN_EVERY(period, unit) tn_every(period, unit)
 /* Fires when one of the points was reached or passed: tn_at_points(TN_EPOCH, 1, 2.5). 0 is the very beginning, which
  * was reached before anybody asks; nothing but that is TN_ERR_VALUE, as it would never fire. */
 TN_API tn_trigger *tn_at_points_of(tn_unit unit, int count, const double *points);
@@ -425,6 +426,17 @@ TN_API tn_extension *tn_snapshot_object_with(tn_serialize_function serialize, vo
 TN_API tn_extension *tn_snapshot_layer_with(tn_layer *layer, const char *file, const tn_snapshot_opts *opts);
 
 #ifndef TN_NO_MACROS
+#define tn_every(...) TN_HERE(tn_every(__VA_ARGS__))
+#define tn_trigger_new(...) TN_HERE(tn_trigger_new(__VA_ARGS__))
+#define tn_trigger_of(...) TN_HERE(tn_trigger_of(__VA_ARGS__))
+#define tn_extension_new(...) TN_HERE(tn_extension_new(__VA_ARGS__))
+#define tn_updater_next(...) TN_HERE(tn_updater_next(__VA_ARGS__))
+#define tn_updater_loader(...) TN_HERE(tn_updater_loader(__VA_ARGS__))
+#define tn_updater_optimizer(...) TN_HERE(tn_updater_optimizer(__VA_ARGS__))
+#define tn_updater_update(...) TN_HERE(tn_updater_update(__VA_ARGS__))
+#define tn_trainer_extension(...) TN_HERE(tn_trainer_extension(__VA_ARGS__))
+#define tn_trainer_optimizer(...) TN_HERE(tn_trainer_optimizer(__VA_ARGS__))
+#define tn_trainer_format(...) TN_HERE(tn_trainer_format(__VA_ARGS__))
 #define tn_at_points(unit, ...) TN_AT(tn_at_points_of)(unit, TN__LIST(double, __VA_ARGS__))
 #define tn_once(...) TN_AT(tn_once_with)(TN_OPTS(tn_once_opts, __VA_ARGS__))
 #define tn_every_seconds(...) TN_HERE(tn_every_seconds(__VA_ARGS__))

@@ -22,7 +22,7 @@ typedef struct tn__options {
     tn__list extend, log, plot;
     long epochs, batch, ranks, port;
     uint64_t seed, restarts;
-    bool resume, quiet, help, prefix;
+    bool resume, quiet, synthetic, help, prefix;
     int count; /* arguments that are no flags */
     char **arguments;
 } tn__options;
@@ -63,6 +63,8 @@ extern const tn__command tn__command_train, tn__command_eval, tn__command_plot, 
 /* The whole program. */
 int tn__cli_main(int argc, char **argv);
 
+/* The name of a dataset's computed stand-in; those that need no files are their own. */
+void tn__stand_in(const char *dataset, char *name, size_t size);
 /* Reads a command's arguments into options; false after saying what is wrong with them. */
 bool tn__flags_read(const tn__command *command, int count, char **words, tn__options *options);
 /* Prints a command's help. */

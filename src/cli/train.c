@@ -59,6 +59,8 @@ static const tn__flag flags[] = {
      "go on where the run in DIR stopped, bit for bit; settings not given\n"
      "are that run's, --epochs may be raised",
      TN__FLAG_SWITCH, offsetof(tn__options, resume)},
+    {"--synthetic", NULL, "a computed stand-in of the dataset's shape: synthetic:DATASET", TN__FLAG_SWITCH,
+     offsetof(tn__options, synthetic)},
     {"--quiet", NULL, "say only the result", TN__FLAG_SWITCH, offsetof(tn__options, quiet)},
 };
 
@@ -304,14 +306,20 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
 static int run(const tn__options *options)
 {
     char *optimizer = NULL, *extend = NULL;
-    const char *schedule;
+    const char *schedule = NULL;
     int code = check_words(options);
     if (code == TN__EXIT_DONE)
         code = extension_words(options, &extend);
     if (code == TN__EXIT_DONE)
         code = apply_rate(options, &optimizer, &schedule);
+    char stand_in[64], *arguments[] = {stand_in};
+    tn__options of = *options;
+    if (options->synthetic) {
+        tn__stand_in(options->arguments[0], stand_in, sizeof stand_in);
+        of.arguments = arguments;
+    }
     if (code == TN__EXIT_DONE)
-        code = run_with(options, optimizer ? optimizer : options->optimizer, schedule, extend);
+        code = run_with(&of, optimizer ? optimizer : options->optimizer, schedule, extend);
     free(optimizer);
     free(extend);
     return code;

@@ -13,11 +13,10 @@ static const tn__flag flags[] = {
     {"--quiet", NULL, "say nothing but errors", TN__FLAG_SWITCH, offsetof(tn__options, quiet)},
 };
 
-/* The sets that need no files are their own stand-ins. */
-static void stand_in(const char *dataset, char *name, size_t size)
+void tn__stand_in(const char *dataset, char *name, size_t size)
 {
     static const char *const computed[] = {"digits", "spiral", "sine"};
-    const char *before = "synthetic:";
+    const char *before = strncmp(dataset, "synthetic:", strlen("synthetic:")) == 0 ? "" : "synthetic:";
     for (int i = 0; i < TN__COUNT_OF(computed); i++)
         if (strcmp(dataset, computed[i]) == 0)
             before = "";
@@ -46,7 +45,7 @@ static int warm(const tn__options *options, const tn_recipe *recipe, const tn_de
 {
     char name[64];
     tn_engine_counters before = tn_engine_stats();
-    stand_in(recipe->dataset, name, sizeof name);
+    tn__stand_in(recipe->dataset, name, sizeof name);
     /* What a run settles on without options of its own is the real set's recipe, not that of its stand-in. */
     const tn_train_opts opts = {.model = options->model ? options->model : recipe->model,
                                 .optimizer = options->optimizer ? options->optimizer : recipe->optimizer,

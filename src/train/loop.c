@@ -67,10 +67,21 @@ static bool asked_to_stop(const tn_trainer *trainer)
     return (trainer->stop_flag && *trainer->stop_flag) || (trainer->ctrl_c && tn__interrupted());
 }
 
+/* Whether what is gone on from has been trained for as long as this run is to be, or longer. */
+static bool is_past(const tn_trainer *trainer)
+{
+    tn_length length = tn_trainer_length(trainer);
+    tn_progress at = tn_trainer_progress(trainer);
+    double done = length.unit == TN_EPOCH ? (double)at.samples / (double)at.size : (double)at.iteration;
+    return length.count > 0 && at.iteration > 0 && done > length.count;
+}
+
 /* The stop trigger is asked after the flag: what a snapshot of a stopped run keeps of it is as in any other. */
 static tn_status loop(tn_trainer *trainer)
 {
     tn_status status = TN_OK;
+    if (is_past(trainer))
+        return tn_error_code();
     while (status == TN_OK) {
         trainer->stopped = asked_to_stop(trainer);
         if (trainer->stopped)

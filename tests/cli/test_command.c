@@ -93,6 +93,7 @@ static void test_wrong_usage(void **state)
     expect("train digits --optimizer adam:lr=0.1,lr=0.2", 2, "", "lr is given twice");
     expect("train digits --out ''", 2, "", "--out");
     expect("train digits --resume=yes", 2, "", "--resume takes no value");
+    expect("train minst --synthetic", 2, "", "minst|mnist");
     expect("train digist", 2, "", "did you mean 'digits'? There are");
     expect("train digits --model 'linear:30 rleu linear:10'", 2, "", "--model|'rleu'|relu");
     expect("train digits --model ''", 2, "", "--model");
@@ -273,6 +274,8 @@ static void test_train_and_eval(void **state)
     expect("train spiral --epochs 1", 0, "accuracy", "");
     expect("train spiral --epochs 1", 0, "accuracy", "runs/spiral holds an earlier run, whose files this one replaces");
     expect("train sine --epochs 1", 0, "test loss", "");
+    expect("train spiral --synthetic --epochs 1 --out s", 0, "spiral: |accuracy", "");
+    expect("train ptb --synthetic --epochs 0", 2, "", "'0'");
     expect("eval runs/sine", 0, "loss", "");
     expect("predict runs/sine x.png", 1, "", "no picture");
 }

@@ -150,6 +150,31 @@ static void test_number_decides(void **state)
     check_fine();
 }
 
+/* One that was trained for longer than this run is to be: it ends at once, by iterations and by epochs. */
+static void test_longer_than_wanted(void **state)
+{
+    (void)state;
+    for (int by_epoch = 0; by_epoch < 2; by_epoch++) {
+        setup s = setup_new(10, 4, "linear:3", "sgd");
+        tn_trainer *trainer = tn_trainer_new(tn_updater_of(take_one, s.loader, s.optimizer),
+                                             .stop = TN_EVERY(7, TN_ITERATION), .out = folder);
+        setup_make_params(&s);
+        tn_extend(trainer, tn_snapshot(.wait = true, .file = by_epoch ? "a_{iteration}" : "b_{iteration}"),
+                  .trigger = TN_EVERY(7, TN_ITERATION));
+        run_it(trainer);
+        tn_trainer_free(trainer);
+        trainer = tn_trainer_new(tn_updater_of(take_one, s.loader, s.optimizer),
+                                 .stop = by_epoch ? TN_EVERY(1.5, TN_EPOCH) : TN_EVERY(5, TN_ITERATION),
+                                 .out = folder);
+        tn_extend(trainer, tn_snapshot(.autoload = true, .file = by_epoch ? "a_{iteration}" : "b_{iteration}"));
+        run_it(trainer);
+        assert_int_equal(tn_trainer_iteration(trainer), 7);
+        tn_trainer_free(trainer);
+        setup_free(&s);
+    }
+    check_fine();
+}
+
 /* ---- what is told ---- */
 
 static tn_status fail_in(tn_trainer *trainer, void *user)
@@ -267,6 +292,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_at_a_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_killed_lets_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_number_decides, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_longer_than_wanted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_iteration_of_a_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_profile_too_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
