@@ -76,6 +76,7 @@ static bool accept(reader *r, const char *at, tn_layer *layer)
         return true;
     if (status == TN_ERR_MEMORY) {
         r->error = tn__error_retain(layer->error ? layer->error : tn__error_no_memory());
+        tn__layer_discard(layer);
         return false;
     }
     static const char own[] = "layer_parse: ";
