@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda/fake.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,9 +263,20 @@ static CUresult fake_unload(CUmodule module)
 }
 
 /* A function is the place of its name in the module's text. */
+static bool is_letter(char c) { return c == '_' || isalnum((unsigned char)c); }
+
+/* Where a text has a name as a whole word; NULL: nowhere. */
+static const char *word_in(const char *text, const char *name)
+{
+    for (const char *at = strstr(text, name); at; at = strstr(at + 1, name))
+        if ((at == text || !is_letter(at[-1])) && !is_letter(at[strlen(name)]))
+            return at;
+    return NULL;
+}
+
 static CUresult fake_function(CUfunction *function, CUmodule module, const char *name)
 {
-    *function = (CUfunction)strstr((const char *)module, name);
+    *function = (CUfunction)word_in((const char *)module, name);
     if (fake.finds)
         fake.finds(*function, name);
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
