@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "core/error.h"
 #include "core/memory.h"
@@ -340,10 +341,22 @@ tn_status tn__folder_make(const char *operation, const char *path)
     return status;
 }
 
+/* What a killed run has begun, as a compiler, holds its lock until it is another program: tried again so many times, a
+ * hundredth of a second apart. */
+#define LOCK_TRIES 100
+
 tn_status tn__folder_lock(const char *operation, const char *path, int *folder)
 {
+    bool locked = false;
     *folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*folder < 0 || flock(*folder, LOCK_EX | LOCK_NB) == 0)
+    for (int i = 0; *folder >= 0 && i < LOCK_TRIES; i++) {
+        locked = flock(*folder, LOCK_EX | LOCK_NB) == 0;
+        if (locked || (errno != EWOULDBLOCK && errno != EINTR))
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        errno = EWOULDBLOCK;
+    }
+    if (*folder < 0 || locked)
         return TN_OK;
     bool others = errno == EWOULDBLOCK;
     close(*folder);

@@ -2,6 +2,7 @@
 /* A run's folder: one run at a time, which snapshot is gone on from, what is told of files that were lost or could not
  * be written, and of which iteration. */
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -113,6 +114,31 @@ static void test_killed_lets_go(void **state)
     waitpid(child, NULL, 0);
     run_another(NULL, &mine);
     assert_int_equal(mine.status, TN_OK);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* A process that was killed while it began another program: the lock stays a moment longer. */
+static void test_lock_that_goes(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int held = open(folder, O_RDONLY | O_DIRECTORY);
+        char byte = 1;
+        bool told = flock(held, LOCK_EX) == 0 && write(ends[1], &byte, 1) == 1;
+        usleep(100000);
+        _exit(!told);
+    }
+    char byte;
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    nested mine = {.out = folder};
+    run_another(NULL, &mine);
+    assert_int_equal(mine.status, TN_OK);
+    waitpid(child, NULL, 0);
     close(ends[0]);
     close(ends[1]);
 }
@@ -291,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_at_a_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_killed_lets_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lock_that_goes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_number_decides, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_longer_than_wanted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_iteration_of_a_failure, set_up, tear_down),
