@@ -348,6 +348,35 @@ static void a_position_is_of_what_was_there(void **state)
         }
 }
 
+/* And: what is read of an array into which something was written is read from that, be it one number, a row that is
+ * repeated, or numbers that are counted up; and where nothing was written, from the zeros before. */
+static void a_window_of_what_was_written(void **state)
+{
+    (void)state;
+    static const way ways[] = {{"reference", TN_COMPILE_NEVER, true, true, 1},
+                               {"unplanned", TN_COMPILE_NEVER, true, false, 1},
+                               {"fused", TN_COMPILE_ALWAYS, true, true, 1},
+                               {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
+    static const float row[] = {5, 6, 7}, expected[][3] = {{3, 3, 3}, {7, 6, 5}, {2, 1, 0}, {0, 0, 0}};
+    for (size_t i = 0; i < 4 * sizeof ways / sizeof *ways; i++)
+        TN_SCOPE {
+            use(&ways[i / 4]);
+            tn_array *leaf = tn_from_host(row, TN_SHAPE(1, 3), TN_FLOAT32), *x = tn_zeros(TN_SHAPE(4, 5));
+            tn_array *counted = tn_cast(tn_reshape(tn_arange(0, 6, 1), TN_SHAPE(2, 3)), TN_FLOAT32);
+            tn_array *parts[] = {tn_weak_int(3), tn_broadcast_to(leaf, TN_SHAPE(2, 3)), counted, tn_weak_int(9)};
+            const tn_slice_range window[] = {{1, 3, 1}, {1, 4, 1}};
+            x = tn_slice_update(x, 2, window, parts[i % 4]);
+            int64_t at = i % 4 == 3 ? 3 : 1;
+            const tn_slice_range line[] = {{at, at + 1, 1}, {3, 0, -1}};
+            tn_array *y = tn_slice(x, 2, line);
+            const tn_array *both[] = {x, y};
+            assert_int_equal(tn_eval_all(i % 2 ? 1 : 2, i % 2 ? both + 1 : both), TN_OK);
+            float got[3];
+            assert_int_equal(tn_to_host(y, got, sizeof got), TN_OK);
+            assert_memory_equal(got, expected[i % 4], sizeof got);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +388,7 @@ int main(void)
         cmocka_unit_test(a_copied_window_is_read_later),
         cmocka_unit_test(a_stored_view_is_read_where_it_lies),
         cmocka_unit_test(a_position_is_of_what_was_there),
+        cmocka_unit_test(a_window_of_what_was_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

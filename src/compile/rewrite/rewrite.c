@@ -124,7 +124,8 @@ static int gathered(rewriter *r, const tn__value *v)
     return wide.in[0] < 0 ? -1 : intern(r, &wide);
 }
 
-/* A window, which may be one of what was written into another one; all of that is no window. */
+/* A window, which may be one of what was written into another one; all of that is no window, and a window of one number
+ * repeated is that number, as many times as it has elements: it has no array in which a window would lie. */
 static int sliced(rewriter *r, const tn__value *v)
 {
     tn__value now = *v;
@@ -132,6 +133,12 @@ static int sliced(rewriter *r, const tn__value *v)
         return intern(r, v);
     r->to.value[v->in[0]].uses--;
     const tn__value *from = &r->to.value[now.in[0]];
+    if (tn__value_kind(from) == TN__KIND_CONST) {
+        tn__value number = *from;
+        number.shape = now.shape;
+        number.uses = v->uses;
+        return intern(r, &number);
+    }
     bool all = from->shape == now.shape;
     for (int d = 0; d < now.shape->ndim && all; d++)
         all = now.attr.ints->v[2 * d + 1] == 1 || now.shape->dim[d] == 1;
