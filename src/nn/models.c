@@ -192,14 +192,4 @@ tn_layer *tn__model(const char *name, int64_t classes, const tn_model_opts *opts
     { \
         return tn__model(#name, classes < 0 ? 0 : classes, opts); \
     }
-MODEL(lenet5)
-MODEL(alexnet)
-MODEL(vgg16)
-MODEL(googlenet)
-MODEL(resnet18)
-MODEL(resnet34)
-MODEL(resnet50)
-MODEL(resnet101)
-MODEL(resnet152)
-MODEL(mobilenet_v2)
-MODEL(unet)
+TN__MODELS(MODEL, MODEL)

@@ -98,23 +98,13 @@ static tn_layer *model(const arguments *a, const char *name)
 }
 #define MODEL(name) \
     static tn_layer *make_##name(const arguments *a) { return model(a, #name); }
-MODEL(lenet5)
-MODEL(alexnet)
-MODEL(vgg16)
-MODEL(googlenet)
-MODEL(resnet18)
-MODEL(resnet34)
-MODEL(resnet50)
-MODEL(resnet101)
-MODEL(resnet152)
-MODEL(mobilenet_v2)
-MODEL(unet)
+TN__MODELS(MODEL, MODEL)
 
 #define CONV_ROW(name, make) \
     {name, name ":OUT,KERNEL[,stride=,pad=,dilation=,groups=,padding=,bias=0]", 2, CONV_KEYS, make}
 #define POOL_ROW(name, make) {name, name ":KERNEL[,stride=,pad=,dilation=,ceil=1,exclude_pad=1]", 1, POOL_KEYS, make}
-#define MODEL_ROW(name)  {#name, #name "[:CLASSES,width=]", 0, {"classes", "width", "stem"}, make_##name}
-#define RESNET_ROW(name) {#name, #name "[:CLASSES,width=,stem=cifar]", 0, {"classes", "width", "stem"}, make_##name}
+#define MODEL_ROW(name)  {#name, #name "[:CLASSES,width=]", 0, {"classes", "width", "stem"}, make_##name},
+#define RESNET_ROW(name) {#name, #name "[:CLASSES,width=,stem=cifar]", 0, {"classes", "width", "stem"}, make_##name},
 static const list_row rows[] = {
     CONV_ROW("conv", make_conv2d),
     CONV_ROW("conv1d", make_conv1d),
@@ -128,17 +118,7 @@ static const list_row rows[] = {
     {"adaptive_avgpool", "adaptive_avgpool:EXTENTS", 1, {"extents"}, make_adaptive},
     {"gap", "gap", 0, {NULL}, make_gap},
     {"image", "image[:CHANNELS]", 0, {"channels"}, make_image},
-    MODEL_ROW(lenet5),
-    MODEL_ROW(alexnet),
-    MODEL_ROW(vgg16),
-    MODEL_ROW(googlenet),
-    RESNET_ROW(resnet18),
-    RESNET_ROW(resnet34),
-    RESNET_ROW(resnet50),
-    RESNET_ROW(resnet101),
-    RESNET_ROW(resnet152),
-    MODEL_ROW(mobilenet_v2),
-    MODEL_ROW(unet),
+    TN__MODELS(MODEL_ROW, RESNET_ROW)
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 

@@ -4,6 +4,7 @@
 #ifndef TN_TESTS_COMM_RANKS_H
 #define TN_TESTS_COMM_RANKS_H
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +18,18 @@
 
 #include "support/device.h"
 #include "support/random.h"
+
+/* File descriptors of this process. */
+static inline int open_files(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
 
 /* A seed that is the same on all ranks, and another one in each run. */
 static inline uint64_t shared_seed(tn_comm *comm)

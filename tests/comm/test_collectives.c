@@ -3,7 +3,6 @@
  * as it knows what the others hold. */
 #include "comm/ranks.h"
 
-#include <dirent.h>
 #include <math.h>
 
 #include "support/starve.h"
@@ -187,17 +186,6 @@ static void test_split(void **state)
     assert_true((none != NULL) == (rank == 0));
     tn_comm_free(none);
     assert_true(tn_ok());
-}
-
-static int open_files(void)
-{
-    int count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
 }
 
 /* Made and freed a thousand times: nothing is left. */

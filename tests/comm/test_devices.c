@@ -3,7 +3,6 @@
  * Communicators over devices of this process: what each collective gives, in every dtype, and its first and second
  * gradients, against the same on one device. Two GPUs where there are two, else virtual devices and the CPU.
  */
-#include <dirent.h>
 #include <math.h>
 
 #include "core/memory.h"
@@ -236,17 +235,6 @@ static void test_gradients(void **state)
 
 /* ---- objects ---- */
 
-static int open_files(void)
-{
-    int count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
-}
-
 static void test_many_times(void **state)
 {
     (void)state;
@@ -358,13 +346,8 @@ static void test_without_memory(void **state)
 
 int main(void)
 {
-    tn_device_kind kind = test_device().kind == TN_DEVICE_CUDA ? TN_DEVICE_CUDA : TN_DEVICE_VIRTUAL;
-    if (tn_device_count(kind) < 2) {
-        printf("skipped: there are not two devices of this kind\n");
+    if (test_too_few(on, 2))
         return TEST_SKIPPED;
-    }
-    on[0] = (tn_device){kind, 0};
-    on[1] = (tn_device){kind, 1};
     on[2] = tn_cpu();
     seed = test_seed_new();
     tn_set_compile(TN_COMPILE_NEVER);

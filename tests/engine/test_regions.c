@@ -578,13 +578,8 @@ static void test_state_in_one(void **state)
 
 int main(void)
 {
-    tn_device_kind kind = test_device().kind == TN_DEVICE_CUDA ? TN_DEVICE_CUDA : TN_DEVICE_VIRTUAL;
-    if (tn_device_count(kind) < 2) {
-        printf("skipped: there are not two devices of this kind\n");
+    if (test_too_few(on, 2))
         return TEST_SKIPPED;
-    }
-    on[0] = (tn_device){kind, 0};
-    on[1] = (tn_device){kind, 1};
     on[2] = tn_cpu();
     common = test_random_new();
     tn_set_compile(TN_COMPILE_NEVER); /* where there is another way: it is the regions that are tested */

@@ -466,13 +466,8 @@ static void test_rate(void **state)
 
 int main(void)
 {
-    tn_device_kind kind = test_device().kind == TN_DEVICE_CUDA ? TN_DEVICE_CUDA : TN_DEVICE_VIRTUAL;
-    if (tn_device_count(kind) < DEVICES) {
-        printf("skipped: there are not two devices of this kind\n");
+    if (test_too_few(on, DEVICES))
         return TEST_SKIPPED;
-    }
-    for (int d = 0; d < DEVICES; d++)
-        on[d] = (tn_device){kind, d};
     common = test_random_new();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs),      cmocka_unit_test(test_large),

@@ -80,6 +80,17 @@ static void test_values(void **state)
     torch_close();
 }
 
+/* By the reference evaluator alone. */
+static void check_all(size_t count, const torch_case *cases)
+{
+    if (!torch_open())
+        skip();
+    tn_set_compile(TN_COMPILE_NEVER);
+    torch_check((int)count, cases);
+    tn_set_compile(TN_COMPILE_AUTO);
+    torch_close();
+}
+
 /* Those of the gamma function: values, gradients and second ones, by the reference alone, as their texts are long. */
 static void test_gamma_values(void **state)
 {
@@ -91,12 +102,7 @@ static void test_gamma_values(void **state)
         CHECKED(chisquare_kl), CHECKED(dirichlet_log_prob), CHECKED(dirichlet_entropy), CHECKED(dirichlet_kl),
         CHECKED(student_t_log_prob), CHECKED(student_t_entropy), ROW(poisson_log_prob), CHECKED(poisson_kl),
     };
-    if (!torch_open())
-        skip();
-    tn_set_compile(TN_COMPILE_NEVER);
-    torch_check(sizeof cases / sizeof *cases, cases);
-    tn_set_compile(TN_COMPILE_AUTO);
-    torch_close();
+    check_all(sizeof cases / sizeof *cases, cases);
 }
 
 /* Both orders of what is checked against PyTorch's values alone, above. */
@@ -116,12 +122,7 @@ static void test_differences(void **state)
         CHECKED(categorical_log_prob), CHECKED(categorical_entropy), CHECKED(uniform_kl), CHECKED(laplace_kl),
         CHECKED(exponential_kl), CHECKED(geometric_kl), CHECKED(bernoulli_kl),
     };
-    if (!torch_open())
-        skip();
-    tn_set_compile(TN_COMPILE_NEVER);
-    torch_check(sizeof cases / sizeof *cases, cases);
-    tn_set_compile(TN_COMPILE_AUTO);
-    torch_close();
+    check_all(sizeof cases / sizeof *cases, cases);
 }
 
 /* Means of many samples, within 6 deviations of theirs; of those without a mean, the share below a point. */

@@ -46,6 +46,17 @@ bool test_no_gpu(void)
     return none;
 }
 
+bool test_too_few(tn_device *on, int count)
+{
+    tn_device_kind kind = chosen.kind == TN_DEVICE_CUDA ? TN_DEVICE_CUDA : TN_DEVICE_VIRTUAL;
+    bool few = tn_device_count(kind) < count;
+    if (few)
+        printf("skipped: there are not %d devices of this kind\n", count);
+    for (int i = 0; i < count && !few; i++)
+        on[i] = (tn_device){(short)kind, (short)i};
+    return few;
+}
+
 tn_status test_eval(const tn_array *x)
 {
     tn_status status = tn_eval(x);

@@ -22,6 +22,9 @@ bool test_same_bits(void);
 bool test_about_cpu(const char *what);
 /* The same for a program that is about a GPU: true, having said why, if there is none that works. */
 bool test_no_gpu(void);
+/* For a program that is about several devices: true, having said why, if there are fewer than `count` GPUs, or virtual
+ * devices where no GPU is to be tested; else they are in on[0..]. */
+bool test_too_few(tn_device *on, int count);
 /* For one test of a program: skips it on another device, having said why. */
 #define TEST_ABOUT_CPU(what) \
     do { \

@@ -302,16 +302,10 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    bool gpus = test_device().kind == TN_DEVICE_CUDA;
-    tn_device_kind kind = gpus ? TN_DEVICE_CUDA : TN_DEVICE_VIRTUAL;
-    if (tn_device_count(kind) < 2) {
-        printf("skipped: there are not two devices of this kind\n");
+    if (test_too_few(on, 2))
         return TEST_SKIPPED;
-    }
-    on[0] = (tn_device){kind, 0};
-    on[1] = (tn_device){kind, 1};
     on[2] = tn_cpu();
-    devices = gpus ? 2 : 3;
+    devices = test_device().kind == TN_DEVICE_CUDA ? 2 : 3;
     test_random random = test_random_new();
     for (int i = 0; i < SAMPLES * IN; i++)
         x[i] = (float)test_random_double(&random) - 0.5f;
