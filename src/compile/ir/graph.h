@@ -70,4 +70,7 @@ static inline bool tn__value_is_leaf(const tn__value *v) { return v->op == TN__O
 static inline bool tn__value_is_wide(const tn__value *v) { return v->op == TN__OP_USER || v->op == TN__OP_CUSTOM; }
 static inline int tn__value_kind(const tn__value *v) { return tn__ops[v->op].kind; }
 
+/* Multiplications and additions of a CONVOLVE value. */
+int64_t tn__convolution_operations(const tn__graph *graph, const tn__value *value);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lowering without kernels: each operation becomes a step of its own, run by the reference evaluator or a library. */
 #include "compile/lower/lower.h"
-#include "compile/rewrite/rewrite.h"
 
 #include "core/memory.h"
 

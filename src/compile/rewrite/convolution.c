@@ -47,13 +47,3 @@ void tn__keep_convolutions(tn__graph *graph, const tn__device *device, int preci
         v->in[2] = 0;
     }
 }
-
-/* Multiplications and additions: a result's elements by the weights that each takes. */
-int64_t tn__convolution_operations(const tn__graph *graph, const tn__value *value)
-{
-    const tn__shape *a = graph->value[value->in[0]].shape, *b = graph->value[value->in[1]].shape;
-    bool weights = value->op == TN__OP_CONVOLVE_WEIGHTS;
-    const tn__shape *w = weights ? value->shape : b;
-    const tn__shape *y = weights ? b : value->op == TN__OP_CONVOLVE ? value->shape : a;
-    return 2 * y->size * (w->size / w->dim[0]);
-}

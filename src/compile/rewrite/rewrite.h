@@ -10,7 +10,6 @@
 /* Convolutions that the device's library computes become values of their data and weights, instead of products of
  * windows. */
 void tn__keep_convolutions(tn__graph *graph, const tn__device *device, int precision);
-int64_t tn__convolution_operations(const tn__graph *graph, const tn__value *value);
 
 /* Rewrites in place: common subexpressions become one value, reshapes move toward leaves. `one_pass`: reductions may be
  * `about_mean`. False without memory. */
