@@ -109,7 +109,7 @@ tn_array *tn_crf_loss_with(const tn_array *cost, const tn_array *x, const tn_arr
         return tn__leave_error(call);
     }
     tn__node *loss = sub(log_partition(&c), score(&c, tn__cast(labels, TN_INT64)));
-    return tn__leave_array(call, tn__reduced(operation, loss, opts ? opts->reduction : TN_REDUCTION_MEAN, c.dtype));
+    return tn__leave_array(call, tn__reduced(operation, loss, TN__REDUCTION(opts), c.dtype));
 }
 
 /* ---- the best labels ---- */

@@ -161,7 +161,7 @@ tn_array *tn_ctc_loss_with(const tn_array *x, const tn_array *labels, const tn_c
         return tn__leave_array(call, error);
     tn_dtype dtype = tn_dtype_of(x);
     tn__node *loss = finished(losses(&c), opts);
-    tn_reduction reduction = opts ? opts->reduction : TN_REDUCTION_MEAN;
+    tn_reduction reduction = TN__REDUCTION(opts);
     if (opts && opts->by_label && reduction == TN_REDUCTION_MEAN)
         return tn__leave_array(call, tn__cast(mean_by_label(&c, loss), dtype));
     return tn__leave_array(call, tn__reduced("ctc_loss", loss, reduction, dtype));

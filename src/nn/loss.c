@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Losses and accuracy. All means over all elements, or over the rows, in at least float32. */
 #include "nn/cross_entropy.h"
-#include "nn/terms.h"
+#include "nn/loss_parts.h"
 
-#include <inttypes.h>
 #include <float.h>
+#include <inttypes.h>
 #include <tanso/array.h>
 #include <tanso/nn.h>
 #include "core/options.h"
 
 /* ---- checks ---- */
-
-static bool any_error(const tn__node *a, const tn__node *b)
-{
-    return tn__node_is_error(a) || tn__node_is_error(b);
-}
 
 static bool check_floating(const char *operation, const char *what, const tn__node *x)
 {
@@ -50,11 +45,6 @@ bool tn__check_classes(const char *operation, const tn__node *x, const tn__node 
     return true;
 }
 
-static tn__node *first_error(tn__node *a, tn__node *b)
-{
-    return tn__node_is_error(a) ? a : b;
-}
-
 /* ---- cross entropies ---- */
 
 /* Labels of a loader's minibatch, which has looked at all of them once. */
@@ -80,34 +70,41 @@ static tn__node *softmax_cross_entropy(tn__node *x, tn__node *t)
     return tn__cast(loss, (tn_dtype)x->dtype);
 }
 
-tn_array *tn_softmax_cross_entropy(const tn_array *x, const tn_array *t)
+static tn__node *class_loss(tn__node *x, tn__node *t, const tn_cross_entropy_opts *opts)
 {
-    return tn_softmax_cross_entropy_with(x, t, NULL);
+    static const char operation[] = "softmax_cross_entropy";
+    tn__node *error = tn__first_error(2, (tn__node *[]){x, t});
+    if (error)
+        return error;
+    const tn__shape *shape = t->shape;
+    if (tn_dtype_is_float((tn_dtype)t->dtype) && shape == x->shape)
+        return tn__soft_cross_entropy(operation, x, t, opts);
+    if (!check_floating(operation, "scores", x) || !tn__class_rows(operation, opts, &x, &t) ||
+        !tn__check_classes(operation, x, t))
+        return tn__failed();
+    return tn__cross_entropy_plain(opts) ? softmax_cross_entropy(x, t)
+                                         : tn__cross_entropy(operation, x, t, shape, opts);
 }
 
 tn_array *tn_softmax_cross_entropy_with(const tn_array *x, const tn_array *t, const tn_cross_entropy_opts *opts)
 {
     static const char operation[] = "softmax_cross_entropy";
-    tn__call call = tn__enter();
-    tn__node *scores = tn__node_of(x, operation), *labels = tn__node_of(t, operation);
-    if (any_error(scores, labels))
-        return tn__leave_array(call, first_error(scores, labels));
-    const tn__shape *shape = labels->shape;
-    if (tn_dtype_is_float((tn_dtype)labels->dtype) && shape == scores->shape)
-        return tn__leave_array(call, tn__soft_cross_entropy(operation, scores, labels, opts));
-    if (!check_floating(operation, "scores", scores) || !tn__class_rows(operation, opts, &scores, &labels) ||
-        !tn__check_classes(operation, scores, labels))
-        return tn__leave_error(call);
-    return tn__leave_array(call, tn__cross_entropy_plain(opts)
-                                     ? softmax_cross_entropy(scores, labels)
-                                     : tn__cross_entropy(operation, scores, labels, shape, opts));
+    TN__RETURN(class_loss(tn__node_of(x, operation), tn__node_of(t, operation), opts));
 }
 
-/* Checks the operands of a loss over elements; the targets become x's dtype. NULL after a failure. */
-static tn__node *element_targets(const char *operation, const char *name, const tn__node *x, tn__node *t)
+tn_array *tn_softmax_cross_entropy(const tn_array *x, const tn_array *t)
 {
+    return tn_softmax_cross_entropy_with(x, t, NULL);
+}
+
+/* The targets in x's dtype; an error where an operand is one or may not be. */
+static tn__node *element_targets(const char *operation, const char *name, tn__node *x, tn__node *t)
+{
+    tn__node *error = tn__first_error(2, (tn__node *[]){x, t});
+    if (error)
+        return error;
     if (!check_floating(operation, name, x) || !tn__same_shape(operation, name, x, "targets", t))
-        return NULL;
+        return tn__failed();
     return tn__cast(t, (tn_dtype)x->dtype);
 }
 
@@ -134,13 +131,17 @@ static tn__node *logistic_losses(tn__node *x, tn__node *t, tn__node *w)
     return add(mul(less_from(1, t), x), mul(plus(mul(plus(w, -1), t), 1), map(SOFTPLUS, minus(x))));
 }
 
-static tn__node *sigmoid_cross_entropy(const char *operation, tn__node *x, tn__node *t, const tn_sigmoid_opts *opts)
+static tn__node *sigmoid_cross_entropy(tn__node *x, tn__node *t, const tn_sigmoid_opts *opts)
 {
-    if (!opts)
+    static const char operation[] = "sigmoid_cross_entropy";
+    t = element_targets(operation, "logits", x, t);
+    TN__PASS_ERROR(t);
+    bool ignores = opts && TN__GIVEN(opts, ignore_index);
+    if (!opts || (!ignores && !opts->weight && !opts->pos_weight && opts->reduction == TN_REDUCTION_MEAN))
         return tn__mean_all(logistic_losses(x, t, NULL));
     tn_dtype dtype = (tn_dtype)x->dtype;
     tn__node *counts = NULL;
-    if (TN__GIVEN(opts, ignore_index)) {
+    if (ignores) {
         counts = with(NOT_EQUAL, t, opts->ignore_index);
         x = tn__only_where(counts, x); /* a NaN there is nobody's matter */
         t = tn__only_where(counts, t);
@@ -166,24 +167,15 @@ static tn__node *sigmoid_cross_entropy(const char *operation, tn__node *x, tn__n
     return tn__cast(over(tn__sum_all(loss), count), dtype);
 }
 
-tn_array *tn_sigmoid_cross_entropy(const tn_array *x, const tn_array *t)
-{
-    return tn_sigmoid_cross_entropy_with(x, t, NULL);
-}
-
 tn_array *tn_sigmoid_cross_entropy_with(const tn_array *x, const tn_array *t, const tn_sigmoid_opts *opts)
 {
     static const char operation[] = "sigmoid_cross_entropy";
-    tn__call call = tn__enter();
-    tn__node *logits = tn__node_of(x, operation), *targets = tn__node_of(t, operation);
-    if (any_error(logits, targets))
-        return tn__leave_array(call, first_error(logits, targets));
-    targets = element_targets(operation, "logits", logits, targets);
-    if (!targets)
-        return tn__leave_error(call);
-    bool plain = !opts || (!TN__GIVEN(opts, ignore_index) && !opts->weight && !opts->pos_weight &&
-                           opts->reduction == TN_REDUCTION_MEAN);
-    return tn__leave_array(call, sigmoid_cross_entropy(operation, logits, targets, plain ? NULL : opts));
+    TN__RETURN(sigmoid_cross_entropy(tn__node_of(x, operation), tn__node_of(t, operation), opts));
+}
+
+tn_array *tn_sigmoid_cross_entropy(const tn_array *x, const tn_array *t)
+{
+    return tn_sigmoid_cross_entropy_with(x, t, NULL);
 }
 
 /* Half the distance from 1 to the next number: the closest to 0 and 1 that 1 - p tells from both. */
@@ -194,68 +186,69 @@ static double rounding_unit(tn_dtype dtype)
                                                                        : 0x1p-8;
 }
 
+static tn__node *binary_cross_entropy(tn__node *p, tn__node *t)
+{
+    t = element_targets("binary_cross_entropy", "probabilities", p, t);
+    TN__PASS_ERROR(t);
+    double unit = rounding_unit((tn_dtype)p->dtype);
+    tn__node *q = with(MINIMUM, with(MAXIMUM, p, unit), 1 - unit);
+    tn__node *one = like(q, 1), *hit = mul(t, map(LOG, q)), *miss = mul(sub(one, t), map(LOG, sub(one, q)));
+    return tn__mean_all(minus(add(hit, miss)));
+}
+
 tn_array *tn_binary_cross_entropy(const tn_array *p, const tn_array *t)
 {
     static const char operation[] = "binary_cross_entropy";
-    tn__call call = tn__enter();
-    tn__node *probabilities = tn__node_of(p, operation), *targets = tn__node_of(t, operation);
-    if (any_error(probabilities, targets))
-        return tn__leave_array(call, first_error(probabilities, targets));
-    targets = element_targets(operation, "probabilities", probabilities, targets);
-    if (!targets)
-        return tn__leave_error(call);
-    double unit = rounding_unit((tn_dtype)probabilities->dtype);
-    tn__node *q = tn__with(TN__OP_MINIMUM, tn__with(TN__OP_MAXIMUM, probabilities, unit), 1 - unit);
-    tn__node *one = tn__const_like(q, 1);
-    tn__node *hit = tn__binary(TN__OP_MULTIPLY, targets, tn__unary(TN__OP_LOG, q));
-    tn__node *miss = tn__binary(TN__OP_MULTIPLY, tn__binary(TN__OP_SUBTRACT, one, targets),
-                                tn__unary(TN__OP_LOG, tn__binary(TN__OP_SUBTRACT, one, q)));
-    return tn__leave_array(call, tn__mean_all(tn__unary(TN__OP_NEGATIVE, tn__binary(TN__OP_ADD, hit, miss))));
+    TN__RETURN(binary_cross_entropy(tn__node_of(p, operation), tn__node_of(t, operation)));
 }
 
 /* ---- squared error, accuracy ---- */
+
+static tn__node *mean_squared_error(tn__node *a, tn__node *b, tn_reduction reduction)
+{
+    static const char operation[] = "mean_squared_error";
+    tn__node *wrong = tn__first_error(2, (tn__node *[]){a, b});
+    if (wrong)
+        return wrong;
+    bool a_floating = tn_dtype_is_float((tn_dtype)a->dtype), b_floating = tn_dtype_is_float((tn_dtype)b->dtype);
+    if ((!a_floating && !check_floating(operation, "predictions or targets", b)) ||
+        !tn__same_shape(operation, "predictions", a, "targets", b))
+        return tn__failed();
+    if (a_floating != b_floating) { /* integer targets don't turn float32 predictions into float64 */
+        a = tn__cast(a, (tn_dtype)(a_floating ? a : b)->dtype);
+        b = tn__cast(b, (tn_dtype)a->dtype);
+    }
+    tn_dtype dtype = tn_dtype_promote((tn_dtype)a->dtype, (tn_dtype)b->dtype);
+    return tn__reduced(operation, squared(tn__widened(sub(a, b))), reduction, dtype);
+}
+
+tn_array *tn_mean_squared_error_with(const tn_array *a, const tn_array *b, const tn_loss_opts *opts)
+{
+    static const char operation[] = "mean_squared_error";
+    TN__RETURN(mean_squared_error(tn__node_of(a, operation), tn__node_of(b, operation), TN__REDUCTION(opts)));
+}
 
 tn_array *tn_mean_squared_error(const tn_array *a, const tn_array *b)
 {
     return tn_mean_squared_error_with(a, b, NULL);
 }
 
-tn_array *tn_mean_squared_error_with(const tn_array *a, const tn_array *b, const tn_loss_opts *opts)
+static tn__node *accuracy(tn__node *y, tn__node *t)
 {
-    static const char operation[] = "mean_squared_error";
-    tn__call call = tn__enter();
-    tn__node *left = tn__node_of(a, operation), *right = tn__node_of(b, operation);
-    if (any_error(left, right))
-        return tn__leave_array(call, first_error(left, right));
-    bool left_floating = tn_dtype_is_float((tn_dtype)left->dtype);
-    bool right_floating = tn_dtype_is_float((tn_dtype)right->dtype);
-    if (!left_floating && !check_floating(operation, "predictions or targets", right))
-        return tn__leave_error(call);
-    if (!tn__same_shape(operation, "predictions", left, "targets", right))
-        return tn__leave_error(call);
-    if (left_floating != right_floating) { /* integer targets don't turn float32 predictions into float64 */
-        left = tn__cast(left, (tn_dtype)(left_floating ? left : right)->dtype);
-        right = tn__cast(right, (tn_dtype)left->dtype);
-    }
-    tn__node *error = tn__widened(tn__binary(TN__OP_SUBTRACT, left, right));
-    tn_dtype dtype = tn_dtype_promote((tn_dtype)left->dtype, (tn_dtype)right->dtype);
-    tn_reduction reduction = opts ? opts->reduction : TN_REDUCTION_MEAN;
-    return tn__leave_array(call, tn__reduced(operation, squared(error), reduction, dtype));
+    tn__node *error = tn__first_error(2, (tn__node *[]){y, t});
+    if (error)
+        return error;
+    if (!tn__check_classes("accuracy", y, t))
+        return tn__failed();
+    tn__no_grad_depth++;
+    tn__node *best = tn__reshape_like(tn__reduce(TN__OP_ARGMAX, y, 1u << 1), t->shape);
+    tn__node *hits = map2(EQUAL, best, tn__cast(t, TN_INT64));
+    tn__node *share = tn__mean_all(tn__cast(hits, TN_FLOAT32));
+    tn__no_grad_depth--;
+    return share;
 }
 
 tn_array *tn_accuracy(const tn_array *y, const tn_array *t)
 {
-    static const char operation[] = "accuracy";
-    tn__call call = tn__enter();
-    tn__node *scores = tn__node_of(y, operation), *labels = tn__node_of(t, operation);
-    if (any_error(scores, labels))
-        return tn__leave_array(call, first_error(scores, labels));
-    if (!tn__check_classes(operation, scores, labels))
-        return tn__leave_error(call);
-    tn__no_grad_depth++;
-    tn__node *best = tn__reshape_like(tn__reduce(TN__OP_ARGMAX, scores, 1u << 1), labels->shape);
-    tn__node *hits = tn__binary(TN__OP_EQUAL, best, tn__cast(labels, TN_INT64));
-    tn__node *share = tn__mean_all(tn__cast(hits, TN_FLOAT32));
-    tn__no_grad_depth--;
-    return tn__leave_array(call, share);
+    TN__RETURN(accuracy(tn__node_of(y, "accuracy"), tn__node_of(t, "accuracy")));
 }

@@ -89,7 +89,7 @@ static tn__node *black_out(tn__node *x, tn__node *t, tn__node *w, tn__node *samp
                        const tn_loss_opts *opts) \
     { \
         TN__RETURN(of(tn__only_floating(x, name), tn__only_integers(t, name), tn__only_floating(w, name), \
-                      tn__only_integers(samples, name), opts ? opts->reduction : TN_REDUCTION_MEAN)); \
+                      tn__only_integers(samples, name), TN__REDUCTION(opts))); \
     }
 SAMPLED(tn_negative_sampling_with, "negative_sampling", tn__negative_sampling)
 SAMPLED(tn_black_out_with, "black_out", black_out)

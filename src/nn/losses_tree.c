@@ -42,7 +42,7 @@ tn_array *tn_hierarchical_softmax_with(const tn_array *x, const tn_array *t, con
     TN__RETURN(tn__hierarchical_softmax(tn__only_floating(x, operation), tn__only_integers(t, operation),
                                         tn__only_floating(w, operation), tn__only_integers(paths, operation),
                                         tn__only_floating(codes, operation),
-                                        opts ? opts->reduction : TN_REDUCTION_MEAN));
+                                        TN__REDUCTION(opts)));
 }
 
 /* ---- Huffman's tree ---- */
