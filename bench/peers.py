@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 
+import language_peers
+
 REPETITIONS = 400
 REST = 1.0  # seconds before a matrix product, which heats the chip: a hot one is slower; as products.c rests
 
@@ -246,7 +248,7 @@ class Torch:
 
 
 class TorchSteps:
-    """The networks of steps.c, each as its loss, a function without arguments, and its parameters."""
+    """The networks of steps.c and language.c, each as its loss, a function without arguments, and its parameters."""
 
     def __init__(self, torch, device):
         self.torch, self.device = torch, device
@@ -298,9 +300,10 @@ class TorchSteps:
     def rows(self, gpu, wrap, **adam):
         """Each row with what makes its step; `wrap` makes something else of a step, if it is to."""
 
-        def make(network, shape):
+        def make(network, tf32):
             self.torch.set_grad_enabled(True)
-            loss, parameters = network(*shape)
+            self.torch.backends.cuda.matmul.allow_tf32 = self.torch.backends.cudnn.allow_tf32 = tf32
+            loss, parameters = network()
             optimizer = self.torch.optim.Adam(parameters, lr=0.0001, **adam)
 
             def step():
@@ -314,8 +317,11 @@ class TorchSteps:
         if gpu:
             networks.update({"block-768": (self.block, (16, 512, 768, 12)), "wide": (self.wide, (4096, 1024)),
                              "words": (self.words, (4096, 16, 256))})
-        for row, (network, shape) in networks.items():
-            yield row, lambda network=network, shape=shape: make(network, shape), lambda step: step(), 1
+        networks = {row: (lambda network=network, shape=shape: network(*shape), False)
+                    for row, (network, shape) in networks.items()}
+        networks.update(language_peers.networks(self.torch, self.device, gpu))
+        for row, (network, tf32) in networks.items():
+            yield row, lambda network=network, tf32=tf32: make(network, tf32), lambda step: step(), 1
 
 
 TRAINING = {
