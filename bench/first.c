@@ -19,6 +19,7 @@ typedef struct net {
     tn_array *x, *t;
     tn_array *(*loss)(const struct net *n);
     int64_t layers, batch, time, width, heads, classes;
+    bool large; /* too much for a CPU */
 } net;
 
 typedef struct first_row {
@@ -115,6 +116,15 @@ static tn_array *lstm(const net *n)
                                     n->t);
 }
 
+/* ---- LeNet ---- */
+
+static void make_lenet(net *n)
+{
+    n->layer[n->count++] = tn_lenet5(n->classes);
+    n->x = given(tn_random_normal(TN_SHAPE(n->batch, 1, 28, 28)));
+    n->t = given(tn_random_integers(0, n->classes, TN_SHAPE(n->batch)));
+}
+
 /* ---- the rows ---- */
 
 static const first_row rows[] = {
@@ -128,8 +138,13 @@ static const first_row rows[] = {
      {.loss = stack, .layers = 12, .batch = 64, .width = 256, .classes = 10}},
     {"first-lstm-5", "an LSTM of 2 x 128, 5 steps, batch 20, 1000 words, Adam", make_lstm,
      {.loss = lstm, .layers = 2, .batch = 20, .time = 5, .width = 128, .classes = 1000}},
+    {"first-lenet", "LeNet, batch 64, Adam", make_lenet, {.loss = stack, .batch = 64, .classes = 10}},
     {"first-lstm-35", "an LSTM of 2 x 128, 35 steps, batch 20, 1000 words, Adam", make_lstm,
      {.loss = lstm, .layers = 2, .batch = 20, .time = 35, .width = 128, .classes = 1000}},
+    {"first-lstm-ptb", "an LSTM of 2 x 650, 35 steps, batch 20, 10000 words, Adam", make_lstm,
+     {.loss = lstm, .layers = 2, .batch = 20, .time = 35, .width = 650, .classes = 10000}},
+    {"first-gpt2", "GPT-2 124M, 4 x 1024 tokens, 50304 words, Adam, on a GPU", make_gpt,
+     {.loss = gpt, .layers = 12, .batch = 4, .time = 1024, .width = 768, .heads = 12, .classes = 50304, .large = true}},
 };
 
 static void row_run(const bench *b, const first_row *row, bool cached)
@@ -175,7 +190,8 @@ static void row_apart(int argc, char **argv, const first_row *row, bool cached)
     pid_t child = fork();
     if (child == 0) {
         bench b = bench_flags(argc, argv);
-        row_run(&b, row, cached);
+        if (!row->with.large || b.device.kind != TN_DEVICE_CPU)
+            row_run(&b, row, cached);
         exit(0);
     }
     if (child > 0)
