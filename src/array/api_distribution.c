@@ -147,7 +147,7 @@ RECIPE(hypergeometric)
 }
 
 /* What a parameter must be: between two numbers, the second of which it may be, and the first where it is `closed`. */
-typedef enum range { ANY, POSITIVE, NOT_NEGATIVE, FRACTION, PART, MEAN } range;
+typedef enum range { ANY, POSITIVE, NOT_NEGATIVE, FRACTION, PART, COUNT } range;
 static const struct {
     const char *text;
     double above, to;
@@ -158,7 +158,7 @@ static const struct {
     [NOT_NEGATIVE] = {"a number not below 0", 0, DBL_MAX, true},
     [FRACTION] = {"from 0 to 1", 0, 1, true},
     [PART] = {"above 0, at most 1", 0, 1, false},
-    [MEAN] = {"from 0 to 9.2e18", 0, 9.2e18, true}, /* what int64 holds */
+    [COUNT] = {"from 0 to 9.2e18", 0, 9.2e18, true}, /* what int64 holds */
 };
 
 static bool in_range(range r, double x)
@@ -333,8 +333,8 @@ DISTRIBUTION1(pareto, false, true, POSITIVE)
 DISTRIBUTION1(power, false, true, POSITIVE)
 DISTRIBUTION2(wald, false, true, POSITIVE, POSITIVE)
 DISTRIBUTION1(geometric, true, true, PART)
-DISTRIBUTION1(poisson, true, true, MEAN)
-DISTRIBUTION2(binomial, true, true, NOT_NEGATIVE, FRACTION)
+DISTRIBUTION1(poisson, true, true, COUNT)
+DISTRIBUTION2(binomial, true, true, COUNT, FRACTION)
 DISTRIBUTION2(negative_binomial, true, true, POSITIVE, PART)
 DISTRIBUTION2(vonmises, false, true, ANY, NOT_NEGATIVE)
 DISTRIBUTION3(triangular, false, false, ANY, ANY, ANY, &ascending)
