@@ -122,6 +122,10 @@ TN_API tn_optimizer *tn_optimizer_new_with(tn_layer *layer, const char *states, 
  * have their old values that were overwritten in place, as all are whose old values nobody else holds; of a norm it is
  * told some steps later, which change nothing either. */
 TN_API tn_status tn_step(tn_optimizer *optimizer);
+typedef struct tn_distribute_opts {
+    const char *_;
+    int shard; /* 1: states and updates are shared out; 0: each rank has all of them */
+} tn_distribute_opts;
 /*
  * Has an optimizer work for several ranks, each of which trains the same network with its own samples and calls tn_step
  * as often: parameters become rank 0's, now, or, of those that have no shape yet, in the first step that finds them;
@@ -129,8 +133,23 @@ TN_API tn_status tn_step(tn_optimizer *optimizer);
  * everywhere. A rank without a gradient for a parameter counts as one of 0. Where ranks began with different
  * parameters that came in a step, this step only makes them equal, and updates nothing (give all ranks one tn_seed).
  * The communicator, which must last as long as the optimizer, may be of one rank: then nothing changes.
+ *
+ * With .shard = 1 each rank keeps the state of its share of the parameters' elements alone, and updates those, from the
+ * sums of the gradients that it gets for them; then all get all new parameters (ZeRO, stage 1: Rajbhandari et al. 2020).
+ * Results are as without, but for the order of sums; parameters are windows of the vectors that they came in, one of
+ * up to 2^24 elements. Of a rule that looks at a parameter as a whole (lamb, adafactor, .lars, tn_optimizer_new) each
+ * parameter is one rank's. Gradient hooks, which would see whole gradients, are TN_ERR_UNSUPPORTED then. If one rank
+ * fails in an update, the others' states may be a step ahead: go on from a snapshot.
  */
-TN_API tn_status tn_optimizer_distribute(tn_optimizer *optimizer, tn_comm *comm) TN_MUST_CHECK;
+TN_API tn_status tn_optimizer_distribute_with(tn_optimizer *optimizer, tn_comm *comm,
+                                              const tn_distribute_opts *opts) TN_MUST_CHECK;
+/*
+ * Where updates are shared out, the states (tn_optimizer_state) that a rank has are vectors of the elements that are
+ * its own, and each may set all of a state, or that. All ranks call this before one of them saves the optimizer, alone or
+ * in a snapshot: afterwards, until the next step, rank 0 has all states, whole, in the host's memory. Any number of
+ * ranks loads them. TN_OK, and nothing, for other optimizers.
+ */
+TN_API tn_status tn_optimizer_gather(tn_optimizer *optimizer) TN_MUST_CHECK;
 
 /* Frees it with its state; the layer stays. NULL is ignored. */
 TN_API void tn_optimizer_free(tn_optimizer *optimizer);
@@ -187,6 +206,9 @@ TN_API tn_status tn_optimizer_load(tn_optimizer *optimizer, const char *path) TN
 #define tn_optimizer_get(...) TN_HERE(tn_optimizer_get(__VA_ARGS__))
 #define tn_optimizer_set(...) TN_HERE(tn_optimizer_set(__VA_ARGS__))
 #define tn_step(optimizer) TN_HERE(tn_step(optimizer))
+#define tn_optimizer_distribute(...) \
+    TN__CALL_VV(tn_optimizer_distribute_with, tn_distribute_opts, __VA_ARGS__, )
+#define tn_optimizer_gather(optimizer) TN_HERE(tn_optimizer_gather(optimizer))
 #define tn_optimizer_for(...) TN__CALL_VV(tn_optimizer_for_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_optimizer_new(...) TN__CALL_VVVV(tn_optimizer_new_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_sgd(...) TN__CALL_V(tn_sgd_with, tn_optimizer_opts, __VA_ARGS__, )

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <tanso/array.h>
 #include "engine/engine.h"
+#include "optim/shard.h"
 
 enum { LOOK_EVERY = 16 }; /* steps, on devices whose runs go on after they return */
 
@@ -120,6 +121,8 @@ tn_status tn__clip_norm(tn_optimizer *optimizer, int count, tn__node **gradient)
     if (limit <= 0 && !optimizer->set.skip_nonfinite)
         return TN_OK;
     tn__node *total = squared_norm(count, gradient);
+    if (optimizer->shard)
+        total = tn__shard_sum(optimizer, total);
     if (!total)
         return TN_OK;
     if (tn__node_is_error(total))

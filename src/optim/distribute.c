@@ -16,6 +16,7 @@
 #include "autograd/backward.h"
 #include "comm/comm.h"
 #include "engine/engine.h"
+#include "optim/shard.h"
 
 #define MOST ((int64_t)1 << 24) /* elements of a bucket, but for one parameter that is larger */
 
@@ -129,18 +130,17 @@ static tn_array *pack(tn_optimizer *optimizer, int bucket, int count)
     return tn_concatenate(2 * count, parts, 0);
 }
 
-/* Elements begin .. begin + size - 1 of a bucket, as a shape. */
-static tn__node *part(tn__node *bucket, int64_t begin, const tn__shape *shape)
+tn__node *tn__part_of(tn__node *vector, int64_t begin, const tn__shape *shape)
 {
     const int64_t step = 1;
-    tn__node *piece = tn__slice_node(bucket, &begin, &step, &shape->size);
+    tn__node *piece = tn__slice_node(vector, &begin, &step, &shape->size);
     return tn__node_is_error(piece) ? piece : tn__reshape_like(piece, shape);
 }
 
 /* Whether any rank has a gradient that this one has not: by its place behind the others. */
 static tn_status others_have(tn__node *bucket, int64_t place, bool *have)
 {
-    tn__node *number = part(bucket, place, tn__shape_scalar());
+    tn__node *number = tn__part_of(bucket, place, tn__shape_scalar());
     number = tn__node_is_error(number) ? number : tn__cast(number, TN_FLOAT64);
     double count = 0;
     tn_status status = tn__evaluate(1, &number);
@@ -165,7 +165,7 @@ static tn_status unpack(tn_optimizer *optimizer, int bucket, int count, tn__node
         place++;
         if (!have || status != TN_OK)
             continue;
-        tn__node *mean = part(sums, optimizer->work[i].place, tn__array_node(param)->shape);
+        tn__node *mean = tn__part_of(sums, optimizer->work[i].place, tn__array_node(param)->shape);
         mean = tn__node_is_error(mean) ? mean : tn__with(TN__OP_DIVIDE, mean, optimizer->comm->place.size);
         tn__var *var = tn__array_var(param);
         if (tn__node_is_error(mean))
@@ -196,20 +196,14 @@ static tn_status exchange(tn_optimizer *optimizer, int bucket, int count)
     return status;
 }
 
-static void look_for_gradients(tn_optimizer *optimizer)
-{
-    for (size_t i = 0; i < optimizer->tracked_count; i++) {
-        const tn__var *var = tn__handle_of(optimizer->tracked[i].param)->var;
-        optimizer->work[i] = (tn__work){.gradient = var ? tn__var_grad(var) : NULL};
-    }
-}
-
 static tn_status share(tn_optimizer *optimizer, bool *skip)
 {
     tn_status status = share_params(optimizer, skip);
     if (*skip || status != TN_OK)
         return status;
-    look_for_gradients(optimizer);
+    if (optimizer->shard)
+        return tn__shard_exchange(optimizer);
+    tn__look_for_gradients(optimizer);
     int bucket = 0;
     for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
         int count = optimizer->work[i].bucket ? 0 : choose(optimizer, i, bucket + 1);
@@ -222,6 +216,10 @@ static tn_status share(tn_optimizer *optimizer, bool *skip)
 tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip)
 {
     tn_status status = tn__comm_usable(optimizer->comm, "step");
+    if (status == TN_OK && optimizer->shard && optimizer->hook_count)
+        status = tn__fail(TN_ERR_UNSUPPORTED, "step",
+                          "a gradient hook looks at whole gradients, and no rank has those where updates are shared "
+                          "out (.shard): remove it, or use the optimizer's own options");
     if (status != TN_OK)
         return status;
     status = share(optimizer, skip);
@@ -230,7 +228,23 @@ tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip)
     return status;
 }
 
-tn_status tn_optimizer_distribute(tn_optimizer *optimizer, tn_comm *comm)
+static tn_status set_shard(tn_optimizer *optimizer, tn_comm *comm, int shard)
+{
+    tn_status status = TN_OK;
+    if (shard < 0 || shard > 1)
+        return tn__fail(TN_ERR_UNSUPPORTED, "optimizer_distribute",
+                        ".shard = %d: expected 0, or 1 to share out states and updates; gradients and parameters are "
+                        "whole on each rank",
+                        shard);
+    if (optimizer->shard)
+        status = tn__shard_end(optimizer);
+    if (status != TN_OK)
+        return status;
+    optimizer->comm = comm->place.size > 1 ? comm : NULL;
+    return optimizer->comm && shard ? tn__shard_begin(optimizer) : TN_OK;
+}
+
+tn_status tn_optimizer_distribute_with(tn_optimizer *optimizer, tn_comm *comm, const tn_distribute_opts *opts)
 {
     TN__NO_PLACE();
     tn_status status = tn__optimizer_raise(optimizer);
@@ -240,12 +254,13 @@ tn_status tn_optimizer_distribute(tn_optimizer *optimizer, tn_comm *comm)
         status = tn__optimizer_sync(optimizer);
     if (status != TN_OK)
         return status;
-    optimizer->comm = comm->place.size > 1 ? comm : NULL;
-    for (size_t i = 0; i < optimizer->tracked_count; i++)
-        optimizer->tracked[i].shared = false;
     bool changed = false;
     tn__no_grad_depth++;
-    status = optimizer->comm ? share_params(optimizer, &changed) : TN_OK;
+    status = set_shard(optimizer, comm, opts ? opts->shard : 0);
+    for (size_t i = 0; i < optimizer->tracked_count; i++)
+        optimizer->tracked[i].shared = false;
+    if (status == TN_OK && optimizer->comm)
+        status = share_params(optimizer, &changed);
     tn__no_grad_depth--;
     return status;
 }

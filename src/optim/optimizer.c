@@ -5,6 +5,7 @@
 #include <string.h>
 #include <tanso/device.h>
 #include "array/guard.h"
+#include "optim/shard.h"
 
 /* ---- making and freeing ---- */
 
@@ -74,6 +75,7 @@ static void free_tracked(tn__tracked *tracked)
 {
     for (int i = 0; i < TN__MAX_STATE; i++) {
         tn__array_free_kept(tracked->state[i]);
+        tn__array_free_kept(tracked->shard.whole[i]);
         tn__free(tracked->state_name[i]);
     }
     tn__free(tracked->path);
@@ -85,6 +87,7 @@ void tn_optimizer_free(tn_optimizer *optimizer)
         tn__at_work(optimizer, "optimizer"))
         return;
     tn__layer_unfollow(&optimizer->follower);
+    tn__shard_free(optimizer);
     for (size_t i = 0; i < optimizer->tracked_count; i++)
         free_tracked(&optimizer->tracked[i]);
     tn__free(optimizer->tracked);
@@ -184,6 +187,8 @@ void tn__optimizer_forget(tn_optimizer *optimizer)
         free_tracked(&optimizer->tracked[i]);
     optimizer->tracked_count = 0;
     optimizer->seen = UINT64_MAX;
+    if (optimizer->shard)
+        optimizer->shard->seen = SIZE_MAX;
 }
 
 /* ---- counts and hooks ---- */

@@ -53,6 +53,7 @@ typedef struct tn__optimizer_rule {
     unsigned fields;            /* those that the rule reads, besides those that all do */
     tn_optimizer_opts defaults; /* that are not 0 and not the field's usual ones */
     const char *state[TN__MAX_STATE]; /* names of the remembered arrays */
+    bool whole;                 /* it looks at a parameter as a whole: elements cannot be updated apart */
     bool decoupled_decay;       /* the rule applies weight decay itself; else it is added to the gradient */
     bool starts_at_one;         /* the first state begins as ones, not zeros */
     /* The new parameter from p and its gradient; replaces the state nodes by their new ones. */
@@ -65,6 +66,15 @@ extern const int tn__optimizer_rule_count;
 /* All fields that a rule reads, as bits. */
 static inline unsigned tn__rule_fields(const tn__optimizer_rule *rule) { return rule->fields | TN__FIELDS_ALL_KINDS; }
 
+/* Where a parameter lies in the vectors of an optimizer whose work is shared out: shard.c. */
+typedef struct tn__shard_place {
+    int bucket;          /* the vector, from 1; 0: none */
+    int64_t place;       /* where the parameter begins there */
+    int64_t begin, size; /* which of its elements are this rank's to update */
+    unsigned made;       /* the states that the ranks have of it, as bits */
+    tn_array *whole[TN__MAX_STATE]; /* what tn_optimizer_gather brought together; owned */
+} tn__shard_place;
+
 /* A parameter as the optimizer knows it. */
 typedef struct tn__tracked {
     tn_array *param;                 /* the layer's */
@@ -75,12 +85,15 @@ typedef struct tn__tracked {
     unsigned own_given;
     tn_array *state[TN__MAX_STATE];  /* owned; NULL until the first step */
     char *state_name[TN__MAX_STATE];
+    tn__shard_place shard;
 } tn__tracked;
 
 /* Of one parameter during a step. Borrowed nodes. */
 typedef struct tn__work {
-    tn__node *gradient; /* NULL: the parameter is left alone */
+    tn__node *gradient; /* NULL: the parameter is left alone, here at least */
+    tn__node *param;    /* what is updated: the parameter, or this rank's elements of it */
     tn__node *value;
+    bool updated;       /* here or by another rank */
     tn__node *state[TN__MAX_STATE];
     int bucket;         /* distribute.c: the one that the gradient travels in, from 1; 0: none */
     int64_t place;      /* where it begins there */
@@ -126,6 +139,7 @@ struct tn_optimizer {
     tn__node **old;   /* of as many: what roots take the place of, held during evaluation */
     size_t work_capacity, root_capacity, old_capacity;
     tn_comm *comm;    /* borrowed: the ranks whose gradients' means it takes; NULL: this one alone */
+    struct tn__shard *shard; /* how they share the updates out; NULL: each does all of them */
     tn__hook *hooks;
     size_t hook_count, hook_capacity;
     struct { /* clip.c: of gradients whose norm is no finite number */
@@ -190,6 +204,14 @@ tn__node *tn__gradient_changed(const tn__settings *u, tn__node *p, tn__node *g);
 /* Before a step of several ranks: gradients become means over them. skip: some rank had other parameters than rank 0,
  * and so gradients of them, which nobody wants: all have rank 0's now, and no step is made. */
 tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip);
+/* Elements of a vector from `begin` on, in a shape. */
+tn__node *tn__part_of(tn__node *vector, int64_t begin, const tn__shape *shape);
+/* The gradients that parameters have, into the scratch of the step; how many there are. */
+int tn__look_for_gradients(tn_optimizer *optimizer);
+
+/* ---- shard.c ---- */
+/* TN_OK if arrays of state are all that there are of them; else latched. */
+tn_status tn__optimizer_is_whole(const tn_optimizer *optimizer, const char *operation);
 
 /* ---- clip.c ---- */
 /* Clips the gradients in place of the list by their joint norm; NULL entries are parameters without one. Sets the

@@ -204,8 +204,9 @@ const tn__optimizer_rule tn__optimizer_rules[] = {
     ROW("msvag", R(beta1), .lr = 0.1, _("m", "v"), msvag, APART),
     ROW("radam", ADAM, .lr = 0.001, _("m", "v"), radam, ),
     ROW("lion", R(beta1) | R(beta2), _(.lr = 1e-4, .beta2 = 0.99), "m", lion, APART),
-    ROW("lamb", ADAM, _(.lr = 0.001, .eps = 1e-6), _("m", "v"), tn__lamb, APART),
-    ROW("adafactor", R(eps), .eps = 1e-3, _("row", "column"), tn__adafactor, APART, .state_shape = tn__adafactor_shape),
+    ROW("lamb", ADAM, _(.lr = 0.001, .eps = 1e-6), _("m", "v"), tn__lamb, APART, .whole = true),
+    ROW("adafactor", R(eps), .eps = 1e-3, _("row", "column"), tn__adafactor, APART, .whole = true,
+        .state_shape = tn__adafactor_shape),
 };
 const int tn__optimizer_rule_count = sizeof tn__optimizer_rules / sizeof *tn__optimizer_rules;
 

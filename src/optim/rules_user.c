@@ -62,7 +62,7 @@ static tn_status read_names(tn_optimizer *optimizer, tn__optimizer_rule *rule)
 }
 
 static const tn__optimizer_rule user_rule = {
-    .name = "optimizer", .fields = (1u << TN__FIELD_COUNT) - 1, .update = user_update};
+    .name = "optimizer", .fields = (1u << TN__FIELD_COUNT) - 1, .update = user_update, .whole = true};
 
 tn_optimizer *tn_optimizer_new_with(tn_layer *layer, const char *states, tn_update_fn update, void *user,
                                     const tn_optimizer_opts *opts)

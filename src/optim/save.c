@@ -91,6 +91,8 @@ tn_status tn__optimizer_archive(const tn_optimizer *optimizer, tn_archive *archi
     char text[64];
     tn_status status = tn__optimizer_raise(optimizer);
     if (status == TN_OK)
+        status = tn__optimizer_is_whole(optimizer, "optimizer_save");
+    if (status == TN_OK)
         status = tn__clip_look((tn_optimizer *)optimizer, true); /* what is saved is no silent failure */
     if (status == TN_OK)
         status = tn__optimizer_sync((tn_optimizer *)optimizer);

@@ -6,13 +6,20 @@
 #include <tanso/array.h>
 #include <tanso/device.h>
 #include <tanso/engine.h>
+#include "optim/shard.h"
+
+/* A parameter's state, as a whole where that is there beside this rank's part; NULL: none yet. */
+static tn_array *shown(const tn__tracked *tracked, int which)
+{
+    return tracked->shard.whole[which] ? tracked->shard.whole[which] : tracked->state[which];
+}
 
 /* The i-th state array there is: its parameter, and *which of the rule's. NULL if there are fewer. */
 static const tn__tracked *state_at(const tn_optimizer *optimizer, int i, int *which)
 {
     for (size_t k = 0; optimizer && k < optimizer->tracked_count; k++) {
         for (*which = 0; *which < optimizer->states; ++*which) {
-            if (optimizer->tracked[k].state[*which] && i-- == 0)
+            if (shown(&optimizer->tracked[k], *which) && i-- == 0)
                 return &optimizer->tracked[k];
         }
     }
@@ -24,7 +31,7 @@ int tn_optimizer_state_count(const tn_optimizer *optimizer)
     int count = 0;
     for (size_t k = 0; optimizer && k < optimizer->tracked_count; k++) {
         for (int s = 0; s < optimizer->states; s++)
-            count += optimizer->tracked[k].state[s] != NULL;
+            count += shown(&optimizer->tracked[k], s) != NULL;
     }
     return count;
 }
@@ -40,7 +47,7 @@ tn_array *tn_optimizer_state(const tn_optimizer *optimizer, int i)
     int which;
     const tn__tracked *tracked = i < 0 ? NULL : state_at(optimizer, i, &which);
     if (tracked)
-        return tracked->state[which];
+        return shown(tracked, which);
     no_such_state(optimizer, i);
     return tn__failed_array();
 }
@@ -91,7 +98,8 @@ static tn_status check_state(const tn_optimizer *optimizer, const tn__tracked *t
         return tn__error_raise(given->error);
     char wanted[TN__SHAPE_TEXT], got[TN__SHAPE_TEXT];
     tn_shape shape = tn__state_shape(optimizer, p->shape, which);
-    if (!same_shape(given->shape, &shape))
+    bool own = optimizer->shard && given->shape == tn__shard_state_shape(optimizer, tracked, which);
+    if (!own && !same_shape(given->shape, &shape))
         return tn__fail(TN_ERR_SHAPE, "optimizer_set_state", "expected '%s' in shape %s, got %s",
                         tracked->state_name[which], tn__shape_text(shape.ndim, shape.dim, wanted),
                         tn__shape_text(given->shape->ndim, given->shape->dim, got));
@@ -101,7 +109,7 @@ static tn_status check_state(const tn_optimizer *optimizer, const tn__tracked *t
     return TN_OK;
 }
 
-static tn_status set_state(const tn_optimizer *optimizer, tn__tracked *tracked, int which, const tn_array *value)
+static tn_status set_state(tn_optimizer *optimizer, tn__tracked *tracked, int which, const tn_array *value)
 {
     const tn__node *p = tn__array_node(tracked->param);
     tn_status status = check_state(optimizer, tracked, which, value);
@@ -109,6 +117,8 @@ static tn_status set_state(const tn_optimizer *optimizer, tn__tracked *tracked, 
         return status;
     tn_array *fitting = tn_to(tn_cast(value, tn__update_dtype(p)), p->device->id);
     status = tn_eval(fitting);
+    if (status == TN_OK && optimizer->shard)
+        return tn__shard_take(optimizer, tracked, which, tn__array_node(fitting));
     if (status != TN_OK)
         return status;
     tn_array *state = tn__array_own_new(tn__array_node(fitting));
@@ -145,6 +155,8 @@ tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *name, cons
         status = tn__fail(TN_ERR_VALUE, "optimizer_set_state", "expected a name, got NULL");
     if (status == TN_OK)
         status = tn__optimizer_sync(optimizer);
+    if (status == TN_OK && optimizer->shard)
+        status = tn__shard_settle(optimizer);
     if (status != TN_OK)
         return status;
     int which;

@@ -12,6 +12,7 @@
 #include "array/guard.h"
 #include "autograd/backward.h"
 #include "engine/engine.h"
+#include "optim/shard.h"
 
 tn_dtype tn__update_dtype(const tn__node *param)
 {
@@ -52,7 +53,7 @@ static tn_status prepare_state(tn_optimizer *optimizer)
 {
     int count = 0;
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
-        const tn__node *p = tn__array_node(optimizer->tracked[i].param);
+        const tn__node *p = optimizer->work[i].param;
         for (int s = 0; s < optimizer->states && optimizer->work[i].gradient; s++) {
             if (optimizer->tracked[i].state[s])
                 continue;
@@ -73,6 +74,8 @@ static tn_status prepare_state(tn_optimizer *optimizer)
                 status = TN_ERR_MEMORY;
             }
         }
+        if (optimizer->shard && optimizer->work[i].updated)
+            optimizer->tracked[i].shard.made |= (1u << optimizer->states) - 1;
     }
     return status;
 }
@@ -112,7 +115,7 @@ static tn_status clip_gradients(tn_optimizer *optimizer)
 /* The new parameter and state as nodes; the old ones where the step is to change nothing. */
 static tn_status record_param(tn_optimizer *optimizer, const tn__settings *u, tn__tracked *tracked, tn__work *work)
 {
-    tn__node *p = tn__array_node(tracked->param), *keep = optimizer->wrong.keep;
+    tn__node *p = work->param, *keep = optimizer->wrong.keep;
     for (int s = 0; s < optimizer->states; s++)
         work->state[s] = tn__array_node(tracked->state[s]);
     work->value = new_value(u, p, work->gradient, work->state);
@@ -187,14 +190,23 @@ static tn_status settle_gradients(tn_optimizer *optimizer)
     return settle ? tn__evaluate_step(count, optimizer->roots) : TN_OK;
 }
 
-static tn_status record(tn_optimizer *optimizer)
+int tn__look_for_gradients(tn_optimizer *optimizer)
 {
     int gradients = 0;
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
-        const tn__var *var = tn__handle_of(optimizer->tracked[i].param)->var;
-        optimizer->work[i] = (tn__work){.gradient = var ? tn__var_grad(var) : NULL};
-        gradients += optimizer->work[i].gradient != NULL;
+        const tn_array *param = optimizer->tracked[i].param;
+        const tn__var *var = tn__handle_of(param)->var;
+        tn__node *gradient = var ? tn__var_grad(var) : NULL;
+        optimizer->work[i] =
+            (tn__work){.gradient = gradient, .param = tn__array_node(param), .updated = gradient != NULL};
+        gradients += gradient != NULL;
     }
+    return gradients;
+}
+
+static tn_status record(tn_optimizer *optimizer)
+{
+    int gradients = optimizer->shard ? tn__shard_look(optimizer) : tn__look_for_gradients(optimizer);
     if (gradients == 0)
         return tn__fail(TN_ERR_STATE, "step",
                         "no parameter has a gradient: call tn_backward on the loss before each tn_step");
@@ -215,7 +227,7 @@ static bool updates_come_last(const tn_optimizer *optimizer)
 
 /*
  * Points the handles at the new nodes and keeps the old ones in their place, held as optimizer->old. Returns the number
- * of roots, and of old ones. What comes first among the roots comes first in the plan, with all that it needs: the last
+ * of old ones; the roots are as many, without parameters where updates are shared out. What comes first among the roots comes first in the plan, with all that it needs: the last
  * layer's update, which is at hand when backward is there, and so on, so that a layer's gradients live no longer than
  * backward needs them. (A GPU's plan puts all updates into its last launches, as nobody waits for them.)
  */
@@ -229,9 +241,11 @@ static int exchange(tn_optimizer *optimizer)
         if (!work->gradient)
             continue;
         tn__node *value = work->value;
-        work->value = tn__array_node(tracked->param);
-        optimizer->old[count] = tn__param_replace(tracked->param, value);
-        optimizer->roots[count++] = value;
+        if (!optimizer->shard) {
+            work->value = tn__array_node(tracked->param);
+            optimizer->old[count] = tn__param_replace(tracked->param, value);
+            optimizer->roots[count++] = value;
+        }
         for (int s = 0; s < optimizer->states; s++) {
             tn__node *state = work->state[s];
             work->state[s] = tn__array_node(tracked->state[s]);
@@ -260,7 +274,7 @@ static void restore(tn_optimizer *optimizer)
             if (!tn__array_node(tracked->state[s])->storage)
                 tn__state_point(tracked->state[s], work->state[s]);
         }
-        if (!tn__array_node(tracked->param)->storage)
+        if (!optimizer->shard && !tn__array_node(tracked->param)->storage)
             tn__param_point(tracked->param, work->value);
     }
     if (optimizer->wrong.next && !tn__array_node(optimizer->wrong.count)->storage)
@@ -290,22 +304,27 @@ static void count_step(tn_optimizer *optimizer)
 {
     optimizer->steps++;
     for (size_t i = 0; i < optimizer->tracked_count; i++)
-        optimizer->tracked[i].steps += optimizer->work[i].gradient != NULL;
+        optimizer->tracked[i].steps += optimizer->work[i].updated;
 }
 
 static tn_status update(tn_optimizer *optimizer)
 {
     tn__call call = tn__enter();
-    int count = 0;
+    int roots = 0, count = 0;
     tn_status status = record(optimizer);
     if (status == TN_OK)
-        count = exchange(optimizer);
+        roots = count = exchange(optimizer);
+    if (status == TN_OK && optimizer->shard)
+        roots = tn__shard_put(optimizer, count);
     clear_gradients(optimizer);
     tn__leave(call);
     if (status == TN_OK) {
-        status = tn__evaluate_update(count, optimizer->roots, count, optimizer->old);
+        status = roots < 0 ? tn_error_code()
+                           : tn__evaluate_update(roots, optimizer->roots, count, optimizer->old);
         if (status != TN_OK)
             restore(optimizer);
+        else if (optimizer->shard)
+            status = tn__shard_spread(optimizer);
         for (int i = 0; i < count; i++)
             tn__node_release(optimizer->old[i]);
         optimizer->wrong.unread += status == TN_OK && optimizer->wrong.next;
@@ -340,6 +359,8 @@ tn_status tn_step(tn_optimizer *optimizer)
         status = update(optimizer);
     else
         clear_gradients(optimizer);
+    if (optimizer->shard)
+        tn__shard_close(optimizer, status);
     tn__no_grad_depth--;
     return status;
 }

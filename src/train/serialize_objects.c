@@ -184,6 +184,8 @@ tn_status tn_serialize_optimizer(const tn_serializer *s, const char *name, tn_op
     tn_status status = tn__serializer_check(s, name, optimizer);
     if (status == TN_OK)
         status = tn__optimizer_raise(optimizer);
+    if (status == TN_OK && !s->loading && s->file) /* without a file it is for this process alone: parts will do */
+        status = tn__optimizer_is_whole(optimizer, "serialize");
     if (status != TN_OK)
         return status;
     tn_serializer at = tn_serializer_in(s, name);

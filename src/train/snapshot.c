@@ -180,8 +180,11 @@ tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimi
     TN__NO_PLACE();
     if (!path || !net || !optimizer)
         return tn__fail(TN_ERR_VALUE, "snapshot_save", "expected a path, a layer and an optimizer, got NULL");
+    tn_status status = tn__optimizer_is_whole(optimizer, "snapshot_save");
+    if (status != TN_OK)
+        return status;
     tn_archive *archive = tn_archive_new();
-    tn_status status = tn_archive_status(archive);
+    status = tn_archive_status(archive);
     if (status == TN_OK)
         status = fill(archive, net, optimizer, loader);
     if (status == TN_OK && description)

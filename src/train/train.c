@@ -89,7 +89,7 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
         return status;
     run->optimizer = tn_optimizer_parse(run->words.text[TN__WORD_OPTIMIZER], run->net);
     status = tn_optimizer_status(run->optimizer);
-    return status == TN_OK && run->comm ? tn_optimizer_distribute(run->optimizer, run->comm) : status;
+    return status == TN_OK && run->comm ? tn_optimizer_distribute_with(run->optimizer, run->comm, NULL) : status;
 }
 
 /* Which part of a minibatch is this rank's. */
