@@ -135,9 +135,9 @@ typedef struct tn_distribute_opts {
  * The communicator, which must last as long as the optimizer, may be of one rank: then nothing changes.
  *
  * With .shard = 1 each rank keeps the state of its share of the parameters' elements alone, and updates those, from the
- * sums of the gradients that it gets for them; then all get all new parameters (ZeRO, stage 1: Rajbhandari et al. 2020).
- * Results are as without, but for the order of sums; parameters are windows of the vectors that they came in, one of
- * up to 2^24 elements. Of a rule that looks at a parameter as a whole (lamb, adafactor, .lars, tn_optimizer_new) each
+ * sums of the gradients that it gets for them; then all get all new parameters (ZeRO, stage 1: Rajbhandari et al.
+ * 2020). Results are as without, but for the order of sums; parameters are windows of the vectors that they came in,
+ * of up to 2^24 elements each. Of a rule that looks at a parameter as a whole (lamb, adafactor, .lars, tn_optimizer_new) each
  * parameter is one rank's. Gradient hooks, which would see whole gradients, are TN_ERR_UNSUPPORTED then. If one rank
  * fails in an update, the others' states may be a step ahead: go on from a snapshot.
  */
@@ -145,8 +145,8 @@ TN_API tn_status tn_optimizer_distribute_with(tn_optimizer *optimizer, tn_comm *
                                               const tn_distribute_opts *opts) TN_MUST_CHECK;
 /*
  * Where updates are shared out, the states (tn_optimizer_state) that a rank has are vectors of the elements that are
- * its own, and each may set all of a state, or that. All ranks call this before one of them saves the optimizer, alone or
- * in a snapshot: afterwards, until the next step, rank 0 has all states, whole, in the host's memory. Any number of
+ * its own, and each may set all of a state, or that. All ranks call this before one of them saves the optimizer, alone
+ * or in a snapshot: afterwards, until the next step, rank 0 has all states, whole, in the host's memory. Any number of
  * ranks loads them. TN_OK, and nothing, for other optimizers.
  */
 TN_API tn_status tn_optimizer_gather(tn_optimizer *optimizer) TN_MUST_CHECK;

@@ -137,33 +137,38 @@ tn__node *tn__part_of(tn__node *vector, int64_t begin, const tn__shape *shape)
     return tn__node_is_error(piece) ? piece : tn__reshape_like(piece, shape);
 }
 
-/* Whether any rank has a gradient that this one has not: by its place behind the others. */
-static tn_status others_have(tn__node *bucket, int64_t place, bool *have)
+/* How many ranks have each gradient of a bucket: by what lies behind them. Those that have all need not look. */
+static tn_status read_counts(tn__node *sums, int count, double *counts)
 {
-    tn__node *number = tn__part_of(bucket, place, tn__shape_scalar());
-    number = tn__node_is_error(number) ? number : tn__cast(number, TN_FLOAT64);
-    double count = 0;
-    tn_status status = tn__evaluate(1, &number);
-    if (status == TN_OK)
-        status = tn__read(number, &count);
-    *have = count > 0;
-    return status;
+    const tn__shape *shape = tn__shape_intern(1, (int64_t[]){count});
+    tn__node *numbers = shape ? tn__part_of(sums, sums->shape->size - count, shape) : tn__failed();
+    numbers = tn__node_is_error(numbers) ? numbers : tn__cast(numbers, TN_FLOAT64);
+    tn_status status = tn__evaluate(1, &numbers);
+    return status == TN_OK ? tn__read(numbers, counts) : status;
+}
+
+static bool lacks_any(const tn_optimizer *optimizer, int bucket)
+{
+    bool lacks = false;
+    for (size_t i = 0; i < optimizer->tracked_count; i++)
+        lacks |= optimizer->work[i].bucket == bucket && !optimizer->work[i].gradient;
+    return lacks;
 }
 
 /* The means out of a bucket of sums, into the parameters' records. */
 static tn_status unpack(tn_optimizer *optimizer, int bucket, int count, tn__node *sums)
 {
-    int64_t place = sums->shape->size - count;
-    tn_status status = TN_OK;
+    bool lacks = lacks_any(optimizer, bucket);
+    TN__FREED double *counts = lacks ? tn__calloc((size_t)count, sizeof *counts) : NULL;
+    int place = 0;
+    if (lacks && !counts)
+        return tn__fail_memory("step", (size_t)count * sizeof *counts);
+    tn_status status = counts ? read_counts(sums, count, counts) : TN_OK;
     for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
         tn_array *param = optimizer->tracked[i].param;
         if (optimizer->work[i].bucket != bucket)
             continue;
-        bool have = optimizer->work[i].gradient != NULL;
-        if (!have)
-            status = others_have(sums, place, &have);
-        place++;
-        if (!have || status != TN_OK)
+        if (counts && counts[place++] == 0)
             continue;
         tn__node *mean = tn__part_of(sums, optimizer->work[i].place, tn__array_node(param)->shape);
         mean = tn__node_is_error(mean) ? mean : tn__with(TN__OP_DIVIDE, mean, optimizer->comm->place.size);

@@ -65,7 +65,8 @@ static void assert_same_states(tn_optimizer *shared, tn_optimizer *whole, bool b
         return;
     assert_int_equal(tn_optimizer_state_count(shared), tn_optimizer_state_count(whole));
     for (int i = 0; i < tn_optimizer_state_count(whole); i++) TN_SCOPE {
-        tn_array *a = tn_to(tn_optimizer_state(shared, i), tn_cpu()), *b = tn_to(tn_optimizer_state(whole, i), tn_cpu());
+        tn_array *a = tn_to(tn_optimizer_state(shared, i), tn_cpu());
+        tn_array *b = tn_to(tn_optimizer_state(whole, i), tn_cpu());
         assert_string_equal(tn_optimizer_state_name(shared, i), tn_optimizer_state_name(whole, i));
         if (bits)
             assert_same(a, b);
