@@ -137,9 +137,10 @@ typedef struct tn_distribute_opts {
  * With .shard = 1 each rank keeps the state of its share of the parameters' elements alone, and updates those, from the
  * sums of the gradients that it gets for them; then all get all new parameters (ZeRO, stage 1: Rajbhandari et al.
  * 2020). Results are as without, but for the order of sums; parameters are windows of the vectors that they came in,
- * of up to 2^24 elements each. Of a rule that looks at a parameter as a whole (lamb, adafactor, .lars, tn_optimizer_new) each
- * parameter is one rank's. Gradient hooks, which would see whole gradients, are TN_ERR_UNSUPPORTED then. If one rank
- * fails in an update, the others' states may be a step ahead: go on from a snapshot.
+ * of up to 2^24 elements each. Of a rule that looks at a parameter as a whole (lamb, adafactor, .lars,
+ * tn_optimizer_new) each parameter is one rank's. Gradient hooks, which would see whole gradients, are
+ * TN_ERR_UNSUPPORTED then. If one rank fails in an update, the others' states may be a step ahead: go on from a
+ * snapshot.
  */
 TN_API tn_status tn_optimizer_distribute_with(tn_optimizer *optimizer, tn_comm *comm,
                                               const tn_distribute_opts *opts) TN_MUST_CHECK;

@@ -226,11 +226,11 @@ static bool updates_come_last(const tn_optimizer *optimizer)
 }
 
 /*
- * Points the handles at the new nodes and keeps the old ones in their place, held as optimizer->old: states alone, where
- * updates are shared out. Returns the number of roots, and of old ones. What comes first among the roots comes first in
- * the plan, with all that it needs: the last layer's update, which is at hand when backward is there, and so on, so that
- * a layer's gradients live no longer than backward needs them. (A GPU's plan puts all updates into its last launches, as
- * nobody waits for them.)
+ * Points the handles at the new nodes and keeps the old ones in their place, held as optimizer->old: states alone,
+ * where updates are shared out. Returns the number of roots, and of old ones. What comes first among the roots comes
+ * first in the plan, with all that it needs: the last layer's update, which is at hand when backward is there, and so
+ * on, so that a layer's gradients live no longer than backward needs them. (A GPU's plan puts all updates into its last
+ * launches, as nobody waits for them.)
  */
 static int exchange(tn_optimizer *optimizer)
 {
