@@ -238,10 +238,12 @@ static void end_world(void)
         return;
     tn__comm_tell_leaving(world, tn__latched() ? tn__error_message(tn__error_last()) : "");
     tn__error_tell();
-    if (any_pending())
-        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL); /* the others, too, have something to say */
-    else
+    if (any_pending()) {
+        tn__comm_await_leavers(world); /* the others, too, have something to say */
+        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL); /* which the launcher passes on */
+    } else {
         world->transport->finish();
+    }
 }
 
 static tn_comm *new_world(void)

@@ -63,6 +63,8 @@ void tn__comm_block_free(const tn_comm *comm, void *block);
 void tn__comm_storage_release(const tn_comm *comm, tn__storage *storage);
 /* Tells the whole world that this process takes part in nothing any more; `text` why. */
 void tn__comm_tell_leaving(const tn_comm *world, const char *text);
+/* After a wait that was given up: until those who waited, too, have told that, a moment at most. */
+void tn__comm_await_leavers(const tn_comm *world);
 
 /* Under TANSO_COMM_CHECK: compares this call with the other ranks' calls. */
 tn_status tn__comm_check(tn_comm *comm, const char *operation, const char *call);

@@ -15,7 +15,8 @@
 #include "core/memory.h"
 
 #define LIMIT 300.0 /* seconds that a call waits, unless TANSO_COMM_TIMEOUT says otherwise */
-#define GRACE 2.0   /* seconds that the others have to answer, and what is under way to come from one that has left */
+#define GRACE 2.0   /* seconds that what is under way has to come from one that has left */
+#define ANSWER 4.0  /* seconds that the others have to answer, on machines that are busy */
 
 /* The processes that were heard to have left. */
 typedef struct leaver {
@@ -23,6 +24,7 @@ typedef struct leaver {
     struct leaver *next;
 } leaver;
 static leaver *leavers;
+static int waiters; /* who waited, too, when this process gave up: they will say so and end, as it does */
 
 static double limit(void)
 {
@@ -105,8 +107,10 @@ static tn_status took_too_long(const wait *w)
             tn__text_addf(&text, "; rank %d does not answer: it computes, or hangs", w->comm->members[r]);
     }
     for (int r = 0; r < w->comm->place.size; r++) {
-        if (r != w->comm->place.rank && w->answers[r].kind == TN__NOTE_WAITS)
-            tn__text_addf(&text, "; rank %d waits in %s", w->comm->members[r], w->answers[r].text);
+        if (r == w->comm->place.rank || w->answers[r].kind != TN__NOTE_WAITS)
+            continue;
+        waiters++;
+        tn__text_addf(&text, "; rank %d waits in %s", w->comm->members[r], w->answers[r].text);
     }
     char *who = tn__text_take(&text);
     tn_status status = tn__fail(TN_ERR_IO, w->operation,
@@ -145,7 +149,7 @@ static tn_status look(wait *w)
         w->missed = now;
     if (!w->asked && now - w->since > limit())
         return ask(w);
-    return w->asked && now - w->asked > GRACE ? took_too_long(w) : TN_OK;
+    return w->asked && now - w->asked > ANSWER ? took_too_long(w) : TN_OK;
 }
 
 /* Longer and longer pauses: others may want this processor. */
@@ -178,6 +182,18 @@ tn_status tn__comm_transfer(tn_comm *comm, const tn__transfer *transfer, const c
     if (done < 0)
         status = tn__fail(TN_ERR_IO, operation, "%s failed in %s: %s", call, t->name, why.text);
     return status == TN_OK ? TN_OK : tn__comm_break(comm, done < 0);
+}
+
+void tn__comm_await_leavers(const tn_comm *world)
+{
+    double since = tn__seconds();
+    wait w = {.comm = (tn_comm *)world, .call = "the end of the process"};
+    for (int left = 0; left < waiters && tn__seconds() - since < ANSWER; pause_for(3000)) {
+        take_notes(&w);
+        left = 0;
+        for (const leaver *l = leavers; l; l = l->next)
+            left++;
+    }
 }
 
 void tn__comm_tell_leaving(const tn_comm *world, const char *text)
