@@ -112,10 +112,23 @@ static tn_status make_replica(const sharing *s, int i)
     return status;
 }
 
+/* Copies of a layer that has got parameters, persistent values or parts since are of no use. */
+static void let_stale_go(const sharing *s)
+{
+    if (s->updater->copied == s->layer->changes)
+        return;
+    for (int i = 1; i < s->updater->device_count; i++) {
+        tn_layer_free(s->updater->replicas[i]);
+        s->updater->replicas[i] = NULL;
+    }
+    s->updater->copied = s->layer->changes;
+}
+
 /* Copies with the values of now. */
 static tn_status refresh(const sharing *s)
 {
     int made = 1;
+    let_stale_go(s);
     while (made < s->shares && s->updater->replicas[made])
         made++;
     tn_status status = tn__layers_copy_params(made - 1, s->updater->replicas + 1, s->layer);
@@ -263,7 +276,13 @@ static tn_status list_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
         return TN_OK;
     if (!tn__grow((void **)&all->own, &all->capacity, all->count + 1, sizeof *all->own))
         return tn__fail_memory("updater", sizeof *all->own);
-    all->own[all->count++] = all->share ? tn__slot_at(model_of(all->s, all->share), path)->value : slot->value;
+    const tn__slot *own = all->share ? tn__slot_at(model_of(all->s, all->share), path) : slot;
+    if (!own || !own->value)
+        return tn__fail(TN_ERR_STATE, "updater",
+                        "the copy of the layer on %s has no persistent value %s: what a forward adds to the layer must "
+                        "be there before the first minibatch, or in each",
+                        tn_device_name(all->s->updater->devices[all->share]), path);
+    all->own[all->count++] = own->value;
     return TN_OK;
 }
 

@@ -109,6 +109,7 @@ struct tn_updater {
     tn_device *devices; /* of a parallel updater; the optimizer's layer is on the first */
     int device_count;
     tn_layer **replicas; /* one a device, made when the layer has its parameters; that of the first stays NULL */
+    uint64_t copied;     /* the layer's count of changes when they were made */
     bool mean_statistics;
     int64_t iteration, previous_samples;
     bool is_new_epoch;

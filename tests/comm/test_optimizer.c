@@ -98,6 +98,44 @@ static void test_as_alone(void **state)
     assert_true(tn_ok());
 }
 
+static tn_array *squared_error(tn_layer *net, const tn_batch *batch, void *user)
+{
+    (void)user;
+    return tn_mean_squared_error(tn_forward(net, batch->x), batch->t);
+}
+
+/* Each rank shares its part of a minibatch between two devices of its own. */
+static void test_with_devices(void **state)
+{
+    (void)state;
+    tn_device on[3] = {{0}};
+    if (test_too_few(on, 2))
+        skip();
+    for (int shard = 0; shard < 2; shard++) TN_SCOPE {
+        tn_layer *alone = network(7, false), *shared = network(7, false);
+        tn_optimizer *one = tn_momentum_sgd(alone), *all = tn_momentum_sgd(shared);
+        assert_int_equal(tn_optimizer_distribute(all, comm, .shard = shard), TN_OK);
+        train(alone, one, false, NULL);
+        assert_int_equal(tn_layer_to(alone, on[0]), TN_OK);
+        assert_int_equal(tn_layer_to(shared, on[0]), TN_OK);
+        tn_loader *loader = tn_loader_new(dataset(), .batch = BATCH / size, .seed = seed, .device = on[0],
+                                          .sampler = tn_rank_sampler(SAMPLES, comm, .shuffle = true));
+        tn_updater *updater = tn_parallel_updater(loader, all, .loss = squared_error, .devices = on);
+        for (int step = 0; step < 2 * SAMPLES / BATCH; step++)
+            if (tn_updater_update(updater) != TN_OK)
+                fail_msg("rank %d: %s", rank, tn_error());
+        assert_params_near(shared, alone);
+        assert_params_same_everywhere(shared);
+        tn_updater_free(updater);
+        tn_loader_free(loader);
+        tn_optimizer_free(one);
+        tn_optimizer_free(all);
+        tn_layer_free(alone);
+        tn_layer_free(shared);
+    }
+    assert_true(tn_ok());
+}
+
 /* Parameters that come in the first step, and are not the same: that step makes them so, and nothing else. */
 static void test_late_parameters(void **state)
 {
@@ -190,7 +228,8 @@ int main(void)
     if (!ranks_begin(&comm, &rank, &size))
         return 1;
     seed = shared_seed(comm);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone), cmocka_unit_test(test_late_parameters),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone), cmocka_unit_test(test_with_devices),
+                                       cmocka_unit_test(test_late_parameters),
                                        cmocka_unit_test(test_absent_gradients), cmocka_unit_test(test_shares)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

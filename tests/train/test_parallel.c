@@ -271,6 +271,45 @@ static void test_train(void **state)
     }
 }
 
+/* Once asked to, a copy's loss gives the layer itself a value that no copy has. */
+static tn_array *adding_loss(tn_layer *net, const tn_batch *batch, void *user)
+{
+    tn_layer **first = user;
+    if (*first && net != *first) {
+        MUST(tn_status_of(tn_layer_persistent(*first, "late", tn_zeros(TN_SHAPE(1), .device = on[0]))));
+        *first = NULL;
+    }
+    return tn_softmax_cross_entropy(tn_forward(net, batch->x), batch->t);
+}
+
+/* A layer that gets a part after its copies were made: they are made anew. What none of them has is told of. */
+static void test_changed(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_layer *net = network(false), *adds = NULL;
+        tn_optimizer *sgd = tn_sgd(net, .lr = 0.1);
+        tn_dataset *data = samples();
+        tn_loader *loader = tn_loader_new(data, .batch = 8, .device = on[0]);
+        tn_updater *updater = tn_parallel_updater(loader, sgd, .devices = TN_DEVICES(on[0], on[1]),
+                                                  .mean_statistics = true, .loss = adding_loss, .user = &adds);
+        MUST(tn_updater_update(updater));
+        tn_array *three = tn_layer_persistent(net, "three", tn_full(TN_SHAPE(1), 3.0, .device = on[0]));
+        for (int i = 0; i < 2; i++)
+            MUST(tn_updater_update(updater));
+        assert_true(tn_item(three) == 3);
+        adds = net;
+        assert_int_equal(tn_updater_update(updater), TN_ERR_STATE);
+        assert_non_null(strstr(tn_error(), "no persistent value late"));
+        tn_clear_error();
+        MUST(tn_updater_update(updater));
+        tn_updater_free(updater);
+        tn_loader_free(loader);
+        tn_optimizer_free(sgd);
+        tn_layer_free(net);
+    }
+}
+
 static void refused(tn_updater *updater, tn_status expected, const char *word)
 {
     assert_int_equal(tn_updater_status(updater), expected);
@@ -318,7 +357,7 @@ int main(void)
         cmocka_unit_test(test_accumulated), cmocka_unit_test(test_reported),
         cmocka_unit_test(test_weights),     cmocka_unit_test(test_few_plans),
         cmocka_unit_test(test_statistics),  cmocka_unit_test(test_train),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_changed),     cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
