@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "array/draw.h"
+#include "tn_op_functions.h"
 
 #define map(OP, x)     tn__unary(TN__OP_##OP, x)
 #define map2(OP, a, b) tn__binary(TN__OP_##OP, a, b)

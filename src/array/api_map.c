@@ -5,6 +5,7 @@
 
 #include "array/build_parts.h"
 #include "array/plain.h"
+#include "tn_op_functions.h"
 
 /* A row makes a function of its arity, but for the rows that SKIP_<ID> names: CHOOSE(SKIP_CAST, f)
  * is NOTHING since SKIP_CAST expands to two arguments, and f for every other row. */

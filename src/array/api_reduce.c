@@ -3,6 +3,7 @@
 #include <tanso/array.h>
 
 #include "array/build_parts.h"
+#include "tn_op_functions.h"
 
 /* One reduction: its result with the reduced axes kept. `set` are the axes. */
 typedef tn__node *(*reduction)(const char *operation, tn__op op, tn__node *a, uint32_t set,

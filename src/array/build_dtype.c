@@ -6,6 +6,7 @@
  * rather than a wrong number.
  */
 #include "array/build_parts.h"
+#include "tn_op_functions.h"
 
 typedef struct bool_rule {
     unsigned char as;    /* the operation that does it for bool */

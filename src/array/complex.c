@@ -3,6 +3,7 @@
 #include <tanso/complex.h>
 
 #include "array/build_parts.h"
+#include "tn_op_functions.h"
 
 tn__node *tn__complex(tn__node *re, tn__node *im)
 {

@@ -10,6 +10,7 @@
 
 #include "array/build.h"
 #include "array/fresh.h"
+#include "tn_op_functions.h"
 
 /* What an operation makes of operands of one float dtype. */
 enum {

@@ -2,6 +2,7 @@
 /* The table of gradient rules, made from ops.def: an operation whose rule is not written does not
  * link. */
 #include "autograd/rules.h"
+#include "tn_op_functions.h"
 
 #define tn__grad_none NULL
 

@@ -44,6 +44,6 @@ typedef void tn__rule(tn__chain *c);
 extern tn__node *(*tn__collective_gradient)(const tn__node *node, tn__node *g);
 
 /* By operation; NULL: not differentiable. */
-extern tn__rule *const tn__rules[TN__OP_COUNT];
+extern tn__rule *const tn__rules[]; /* by number */
 
 #endif

@@ -8,6 +8,7 @@
  * maximum or minimum get half of the gradient each.
  */
 #include "autograd/rules.h"
+#include "tn_op_functions.h"
 
 #define LN2               0.69314718055994530942
 #define LN10              2.30258509299404568402

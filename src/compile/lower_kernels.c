@@ -4,6 +4,7 @@
 #include "compile/fuse/fuse.h"
 #include "compile/lower/lower.h"
 #include "compile/lower_kernels.h"
+#include "tn_op_functions.h"
 
 #include <string.h>
 

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <tanso/array.h>
 #include "core/options.h"
+#include "tn_op_functions.h"
 
 #define NEVER (-1e30)
 

@@ -10,6 +10,7 @@
 
 #include "array/draw.h"
 #include "array/special.h"
+#include "tn_op_functions.h"
 
 static tn__node *wide(tn__node *x) { return tn__node_is_error(x) ? x : tn__cast(x, TN_FLOAT64); }
 

@@ -4,6 +4,7 @@
  * Univariate Distributions" and "Univariate Discrete Distributions".
  */
 #include "nn/distribution.h"
+#include "tn_op_functions.h"
 
 #include <math.h>
 

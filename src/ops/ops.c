@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of operations, made from ops.def. */
 #include "ops/ops.h"
+#include "tn_op_functions.h"
+
+/* The table's rows, by which the numbers that the build made are checked. */
+enum {
+#define TN_MAP(ID, ...)      ROW_##ID,
+#define TN_REDUCE(ID, ...)   ROW_##ID,
+#define TN_GENERATE(ID, ...) ROW_##ID,
+#define TN_OTHER(ID, ...)    ROW_##ID,
+#include "ops/ops.def"
+    ROW_COUNT
+};
+#define SAME(ID)             _Static_assert((int)TN__OP_##ID == (int)ROW_##ID, "not numbered as ops.def has it");
+#define TN_MAP(ID, ...)      SAME(ID)
+#define TN_REDUCE(ID, ...)   SAME(ID)
+#define TN_GENERATE(ID, ...) SAME(ID)
+#define TN_OTHER(ID, ...)    SAME(ID)
+#include "ops/ops.def"
+SAME(COUNT)
 
 /* Folded at compile time. */
 #define HAS_RULE(grad) (__builtin_strcmp(#grad, "none") != 0)

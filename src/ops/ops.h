@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The operations as an enum and a table of their facts, both made from ops.def. */
+/*
+ * The operations: their numbers and a table of their facts, both made from ops.def. Numbers are in two headers that the
+ * build makes: tn_ops.h, which this one includes, and tn_op_functions.h, for those who name one of the rows at the
+ * table's end, or TN__OP_COUNT.
+ */
 #ifndef TN_OPS_OPS_H
 #define TN_OPS_OPS_H
 
+#include "tn_ops.h"
 #include <tanso/base.h>
-
-typedef enum tn__op {
-#define TN_MAP(ID, ...) TN__OP_##ID,
-#define TN_REDUCE(ID, ...) TN__OP_##ID,
-#define TN_GENERATE(ID, ...) TN__OP_##ID,
-#define TN_OTHER(ID, ...) TN__OP_##ID,
-#include "ops/ops.def"
-    TN__OP_COUNT
-} tn__op;
 
 typedef enum tn__kind {
     TN__KIND_LEAF,
@@ -68,7 +64,7 @@ typedef struct tn__op_info {
     unsigned char arity, kind, types, result, props;
     bool differentiable; /* has a gradient rule */
 } tn__op_info;
-extern const tn__op_info tn__ops[TN__OP_COUNT];
+extern const tn__op_info tn__ops[]; /* by number */
 
 /* Its expression and identity for a compute dtype. */
 const char *tn__op_expression(tn__op op, tn_dtype dtype);

@@ -11,6 +11,7 @@
 #include <tanso.h>
 
 #include "array/build.h"
+#include "tn_op_functions.h"
 
 static tn__op op_of(const char *name)
 {

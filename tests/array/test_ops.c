@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of operations that ops.def gives. */
 #include "array/graphs.h"
+#include "tn_op_functions.h"
 
 static void every_row_is_whole(void **state)
 {

@@ -5,6 +5,7 @@
 #include <tanso.h>
 
 #include "array/plain.h"
+#include "tn_op_functions.h"
 
 static const int unary[] = {
 #define TN_MAP(ID, name, arity, ...) arity == 1 ? TN__OP_##ID : -1,

@@ -5,6 +5,7 @@
 
 #include "array/build.h"
 #include "autograd/rules.h"
+#include "tn_op_functions.h"
 
 #include <stdio.h>
 #include <tanso.h>

@@ -13,6 +13,7 @@
 #include "core/dtype.h"
 #include "cpu_steps.h"
 #include "ops/ops.h"
+#include "tn_op_functions.h"
 
 #define N 1001
 

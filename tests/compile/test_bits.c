@@ -19,6 +19,7 @@
 #include "support/device.h"
 #include "support/random.h"
 #include "support/slice.h"
+#include "tn_op_functions.h"
 
 #define MOST    400 /* results at a time */
 #define LENGTHS 4

@@ -19,6 +19,7 @@
 #include "device/kernel_cache.h"
 #include "device/launch.h"
 #include "ops/ops.h"
+#include "tn_op_functions.h"
 
 /* A program of one kernel with one operand of 4 floats, one parameter and two scalars. */
 typedef struct one_kernel {

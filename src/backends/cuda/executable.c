@@ -10,6 +10,7 @@
 #include "backends/cuda/runtime/backend.h"
 #include "core/memory.h"
 #include "core/position.h"
+#include "ops/ops.h"
 
 #define FACTORS 16 /* bytes a step: tn__cuda_factors */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a chain of views reads the elements of its base: strides composed as NumPy composes them. */
 #include "compile/ir/draft.h"
+#include "tn_op_functions.h"
 
 #include <string.h>
 

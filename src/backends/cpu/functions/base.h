@@ -9,6 +9,7 @@
 #include "backends/cpu/functions/operations.h"
 #include "device/order.h"
 #include "ops/scalar.h"
+#include "tn_op_functions.h"
 
 #define TN__JOIN_(a, b) a##b
 #define TN__JOIN(a, b)  TN__JOIN_(a, b)

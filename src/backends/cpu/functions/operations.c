@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The backend's table of facts about operations, made from ops.def. */
 #include "backends/cpu/functions/operations.h"
+#include "tn_op_functions.h"
 
 #define BOOLEAN_SAME  0
 #define BOOLEAN_BOOL  1

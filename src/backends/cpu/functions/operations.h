@@ -29,6 +29,6 @@ typedef struct tn__cpu_op_info {
     unsigned char condition; /* input 0 is bool whatever the compute dtype */
     unsigned char widened;   /* reductions: stretches go on in twice the precision (device/order.h) */
 } tn__cpu_op_info;
-extern const tn__cpu_op_info tn__cpu_ops[TN__OP_COUNT];
+extern const tn__cpu_op_info tn__cpu_ops[]; /* by number */
 
 #endif

@@ -3,6 +3,7 @@
 #include "backends/cpu/linalg/library.h"
 
 #include "tn_build_config.h"
+#include "tn_op_functions.h"
 
 #if TN_HAVE_LAPACK
 

@@ -3,6 +3,7 @@
 #include "backends/cpu/base/step.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "tn_op_functions.h"
 
 void tn__cpu_addresses(const tn__cpu_step *step, int count, void *const *buffers, char **address)
 {

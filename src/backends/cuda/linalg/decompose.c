@@ -10,6 +10,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 #include "tn_embed.h"
 
 enum { MATRICES, FIRST, SECOND, VALUES, INFO, WORK, PACKED, AREAS }; /* of a run's memory */

@@ -8,6 +8,7 @@
 #include "backends/cuda/linalg/library.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 #include "tn_embed.h"
 
 enum { LEAST_EXTENT = 4, WARP = 32, BLOCK = 256 };

@@ -2,6 +2,7 @@
 /* Moving operands to where a library wants them, and results from there. */
 #include "backends/cuda/linalg/library.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 
 tn_status tn__cuda_copying_make(tn__cuda_copying *copy, tn__cuda_step *parent, tn__cuda_device *device,
                                const tn__operand *to,

@@ -11,6 +11,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 #include "tn_embed.h"
 
 /* As solver.cuh takes them. */

@@ -10,6 +10,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 
 #define PIECE     16  /* bytes of a line that a thread moves at once */
 #define BATCH     4   /* of them, or of elements, at most; as copy.cuh has it */

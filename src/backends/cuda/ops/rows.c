@@ -7,6 +7,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 
 bool tn__cuda_rows_of(const tn__step *step, tn__cuda_rows *rows)
 {

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/ops/rows.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 #include "tn_embed.h"
 
 #define WORDS "typedef unsigned long long u64;\ntypedef unsigned int u32;\n"

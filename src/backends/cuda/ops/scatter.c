@@ -13,6 +13,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 #include "tn_embed.h"
 
 enum { IN_ORDER_TERMS = 64, IN_ORDER_SUMS = 256, IN_BLOCK_EXTENT = 4096, IN_BLOCK_BLOCKS = 1024, BLOCK_THREADS = 256 };

@@ -8,6 +8,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 
 enum { FOLDED = 32, MOST_LEVELS = 12 };
 

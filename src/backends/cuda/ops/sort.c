@@ -10,6 +10,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 
 enum { SORT_THREADS = 512, SORT_DIGITS = 256, SORT_TILES_AT_ONCE = 8, SORT_PASSES = 8,
        SORT_ROWS_AT_ONCE = 1 << 15, SORT_BLOCKS_AT_ONCE = 1 /* of a multiprocessor */ };

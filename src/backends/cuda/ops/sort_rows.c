@@ -6,6 +6,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "ops/ops.h"
 
 enum { SIZE_LEAST = 32, LANES_LEAST = 8, THREADS_LEAST = 128, WORDS = 4 };
 

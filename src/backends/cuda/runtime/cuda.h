@@ -13,7 +13,6 @@
 #include "backends/cuda/driver/driver.h"
 #include "core/error.h"
 #include "device/program.h"
-#include "ops/ops.h"
 
 /* ---- devices ---- */
 

@@ -13,6 +13,8 @@
 
 #include "backends/cuda/runtime/cuda.h"
 #include "core/error.h"
+#include "ops/ops.h"
+#include "tn_op_functions.h"
 
 #define NAMED 8  /* pieces of work, at most */
 #define ROOM 600 /* bytes for all of them */

@@ -6,6 +6,7 @@
 #include "compile/emit/gpu/form.h"
 
 #include "tn_embed.h"
+#include "tn_op_functions.h"
 
 #include <stdio.h>
 
