@@ -34,6 +34,7 @@ static bool copy_graph(const tn__graph *from, tn__graph *to)
     to->leaf_count = from->leaf_count;
     to->result_count = from->result_count;
     to->scalar_count = from->scalar_count;
+    to->shift_count = from->shift_count;
     return to->leaf && to->result && to->scalar_dtype;
 }
 

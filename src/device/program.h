@@ -13,14 +13,15 @@ typedef enum tn__buffer_kind {
     TN__BUFFER_INPUT,     /* the storage of a leaf, whole */
     TN__BUFFER_OUTPUT,    /* a storage made for each run */
     TN__BUFFER_DONATED,   /* an output written into the storage of input buffer `slot` */
-    TN__BUFFER_TEMPORARY  /* `offset` in the arena */
+    TN__BUFFER_TEMPORARY, /* `offset` in the arena */
+    TN__BUFFER_SHIFTED    /* buffer `donor` from an element on that each run tells: its shift number `slot` */
 } tn__buffer_kind;
 
 typedef struct tn__buffer {
     tn__buffer_kind kind;
-    int slot;       /* INPUT: leaf number; OUTPUT, DONATED: result number */
-    int donor;      /* DONATED: index of the INPUT buffer */
-    size_t bytes;   /* of OUTPUT and TEMPORARY: what must be allocated; of DONATED: what there is */
+    int slot;       /* INPUT: leaf number; OUTPUT, DONATED: result number; SHIFTED: number of its shift */
+    int donor;      /* DONATED: index of the INPUT buffer; SHIFTED: of the one that it is a part of */
+    size_t bytes;   /* of OUTPUT and TEMPORARY: what must be allocated; of DONATED and SHIFTED: what there is */
     size_t offset;  /* TEMPORARY */
 } tn__buffer;
 
@@ -114,6 +115,13 @@ struct tn__program {
     char *source;             /* text of all kernels, "" if none */
     tn__program_text text;
 };
+
+/* The buffer that one is a part of, or itself. */
+static inline int tn__buffer_whole(const tn__program *program, int buffer)
+{
+    const tn__buffer *b = &program->buffer[buffer];
+    return b->kind == TN__BUFFER_SHIFTED ? b->donor : buffer;
+}
 
 TN__PLUGIN_BEGIN
 /* The text of some of a program's kernels, which is all that one needs to compile them. NULL without memory. */

@@ -30,6 +30,8 @@ static void collection_free(void *memory)
     tn__free(c->key);
     tn__free(c->stack);
     tn__free(c->table);
+    tn__free(c->moving);
+    tn__free(c->loose);
     tn__free(c);
 }
 
@@ -248,6 +250,7 @@ static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *
     if (__builtin_expect(kind != TN__KIND_MAP, 0)) {
         c->crosses |= kind == TN__KIND_TRANSFER;
         c->users |= node->op == TN__OP_USER || node->op == TN__OP_USER_REDUCE;
+        c->windows |= node->op == TN__OP_SLICE || node->op == TN__OP_UPDATE;
         if (kind == TN__KIND_CONST || (kind == TN__KIND_GENERATE && node->op != TN__OP_IOTA)) {
             e->scalar = (int32_t)c->scalar_count;
             if (!add_scalars(c, node, kind == TN__KIND_CONST ? 1 : 2))
@@ -470,7 +473,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     c->device = NULL;
     c->count = c->leaf_count = c->root_count = c->scalar_count = 0;
     c->key_count = 1; /* the first word is written last */
-    c->users = c->again = false;
+    c->users = c->again = c->windows = c->moves = false;
     c->crosses = c->begun = false;
     c->stamp = tn__stamp();
     if (!c->table && !grow_table(c))

@@ -41,6 +41,15 @@ typedef struct tn__entry {
     bool again;         /* an earlier evaluation computed it and did not keep it */
 } tn__entry;
 
+/* A window of a collection whose start is a run-time value (moving.c). */
+typedef struct tn__moving {
+    int32_t entry;      /* a SLICE, or an UPDATE */
+    int32_t leaf;       /* SLICE: of which it is a window, by number; UPDATE: -1 */
+    int64_t offset;     /* elements to its first one from the leaf's, or from where the UPDATE's window lies if all its
+                           starts are as small as they can be */
+    const tn__ints *list; /* SLICE: strides, NULL for C order; UPDATE: the window with those starts */
+} tn__moving;
+
 typedef struct tn__collection {
     tn__device *device;
     tn__entry *entry;   /* topological order */
@@ -56,6 +65,12 @@ typedef struct tn__collection {
     size_t scalar_count, scalar_capacity;
     uint64_t *key;
     size_t key_count, key_capacity;
+    bool windows;       /* has slices, or updates of them */
+    bool moves;         /* the starts of those in `moving` are run-time values, not part of the plan */
+    tn__moving *moving; /* by entry */
+    size_t moving_count, moving_capacity;
+    uint64_t *loose;    /* the key without those starts, of as many words */
+    size_t loose_capacity;
     bool users;         /* has operations of a user's own, which only a compiler can run */
     bool again;         /* some entry is computed again */
     tn__node **refused; /* of whoever evaluates: what a step does not compute along, as it can't be computed */
@@ -143,6 +158,11 @@ static inline bool tn__keeps_inputs(const tn__node *node)
 void tn__collection_name_index(tn__collection *c);
 /* Element operations, about: what the reference evaluator would do. */
 int64_t tn__collection_work(const tn__collection *c);
+/* Finds the windows whose starts may be run-time values, and makes the key without them. False if there are none, or
+ * without memory. */
+bool tn__collection_loosen(tn__collection *c);
+/* An entry as the compiler's graph has it, without its inputs where it is a leaf. */
+void tn__collection_value(const tn__collection *c, const tn__entry *e, tn__value *v);
 /* The collected graph for the compiler. False without memory. */
 bool tn__collection_graph(const tn__collection *c, tn__graph *graph);
 

@@ -17,7 +17,7 @@ int64_t tn__collection_work(const tn__collection *c)
     return work;
 }
 
-static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v)
+void tn__collection_value(const tn__collection *c, const tn__entry *e, tn__value *v)
 {
     const tn__node *n = e->node;
     *v = (tn__value){.op = e->leaf >= 0 ? TN__OP_VALUE : n->op, .dtype = n->dtype, .shape = n->shape, .leaf = e->leaf,
@@ -54,17 +54,48 @@ static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v
     }
 }
 
+/* A slice of a leaf that moves is a leaf of its own; where an update's window begins is a run-time shift. Both have the
+ * window's number. */
+static void let_move(const tn__collection *c, size_t window, tn__value *v)
+{
+    const tn__moving *m = &c->moving[window];
+    if (m->leaf >= 0) {
+        *v = (tn__value){.op = TN__OP_VALUE, .dtype = v->dtype, .shape = v->shape, .strides = m->list, .scalar = -1,
+                         .leaf = (int)(c->leaf_count + window)};
+    } else {
+        v->attr.ints = m->list;
+        v->attr.shift = (int)window + 1;
+    }
+}
+
+/* The leaves, those that move last. What they are windows of is not overwritten. */
+static void fill_leaves(const tn__collection *c, size_t moving, tn__leaf *leaf)
+{
+    for (int i = 0; i < (int)c->leaf_count; i++)
+        leaf[i] = (tn__leaf){.storage = tn__collection_storage(c, i),
+                             .donatable = tn__collection_donatable(c, i),
+                             .storage_bytes = c->entry[c->leaf[i]].node->storage->bytes};
+    for (size_t i = 0; i < moving; i++)
+        if (c->moving[i].leaf >= 0) {
+            leaf[c->moving[i].leaf].donatable = false;
+            leaf[c->leaf_count + i].storage = leaf[c->moving[i].leaf].storage;
+        }
+}
+
 bool tn__collection_graph(const tn__collection *c, tn__graph *graph)
 {
+    size_t moving = c->moves ? c->moving_count : 0, next = 0;
     memset(graph, 0, sizeof *graph);
-    graph->leaf = tn__calloc(c->leaf_count + 1, sizeof *graph->leaf);
+    graph->leaf = tn__calloc(c->leaf_count + moving + 1, sizeof *graph->leaf);
     graph->result = tn__alloc(sizeof *graph->result * (c->root_count + 1));
     graph->scalar_dtype = tn__calloc(c->scalar_count + 1, sizeof *graph->scalar_dtype);
     bool done = graph->leaf && graph->result && graph->scalar_dtype;
     for (size_t i = 0; i < c->count && done; i++) {
         const tn__entry *e = &c->entry[i];
         tn__value v;
-        fill_value(c, e, &v);
+        tn__collection_value(c, e, &v);
+        if (next < moving && c->moving[next].entry == (int32_t)i)
+            let_move(c, next++, &v);
         done = tn__graph_add(graph, &v) >= 0;
         if (done && e->scalar >= 0) {
             bool constant = e->node->op == TN__OP_CONST;
@@ -77,11 +108,9 @@ bool tn__collection_graph(const tn__collection *c, tn__graph *graph)
         tn__graph_free(graph);
         return false;
     }
-    graph->leaf_count = (int)c->leaf_count;
-    for (int i = 0; i < graph->leaf_count; i++)
-        graph->leaf[i] = (tn__leaf){.storage = tn__collection_storage(c, i),
-                                    .donatable = tn__collection_donatable(c, i),
-                                    .storage_bytes = c->entry[c->leaf[i]].node->storage->bytes};
+    graph->leaf_count = (int)(c->leaf_count + moving);
+    graph->shift_count = (int)moving;
+    fill_leaves(c, moving, graph->leaf);
     graph->result_count = (int)c->root_count;
     for (int i = 0; i < graph->result_count; i++)
         graph->result[i] = c->root[i];

@@ -45,6 +45,7 @@ struct tn__cached {
     uint64_t last;                 /* evaluation that ran it last, counting all */
     int64_t work;                  /* element operations of its evaluations so far */
     bool recurs;                   /* often enough to be compiled */
+    bool unused;                   /* a graph has been seen that it could serve, and had a plan of its own */
     bool kernels_failed;           /* the compiler would not: the reference evaluator from now on */
     tn__plan *waiting;             /* a plan of kernels that would take longer to compile than all runs did by now */
     int64_t pause;                 /* nanoseconds that it would take */
@@ -123,20 +124,20 @@ static void forget(tn__cached *e, tn__cached **gone)
     }
 }
 
-static bool has_key(const tn__cached *e, const tn__collection *c)
+static bool has_key(const tn__cached *e, const uint64_t *key, size_t count)
 {
-    return e->key_count == c->key_count && memcmp(e->key, c->key, c->key_count * sizeof *c->key) == 0;
+    return e->key_count == count && memcmp(e->key, key, count * sizeof *key) == 0;
 }
 
-static tn__cached *find(const tn__collection *c, uint64_t hash)
+static tn__cached *find(const uint64_t *key, size_t count, uint64_t hash)
 {
     for (tn__cached *e = bucket[hash % BUCKETS]; e; e = e->chain)
-        if (e->hash == hash && has_key(e, c))
+        if (e->hash == hash && has_key(e, key, count))
             return e;
     return NULL;
 }
 
-static tn__cached *insert(const tn__collection *c, uint64_t hash, tn__cached **gone)
+static tn__cached *insert(const tn__collection *c, const uint64_t *words, uint64_t hash, tn__cached **gone)
 {
     tn__cached *e = tn__calloc(1, sizeof *e);
     uint64_t *key = tn__alloc(c->key_count * sizeof *key);
@@ -145,7 +146,7 @@ static tn__cached *insert(const tn__collection *c, uint64_t hash, tn__cached **g
         tn__free(key);
         return NULL;
     }
-    memcpy(key, c->key, c->key_count * sizeof *key);
+    memcpy(key, words, c->key_count * sizeof *key);
     e->key = key;
     e->key_count = c->key_count;
     e->hash = hash;
@@ -157,6 +158,23 @@ static tn__cached *insert(const tn__collection *c, uint64_t hash, tn__cached **g
     if (++plan_count > CAPACITY)
         forget(oldest, gone);
     return e;
+}
+
+/*
+ * A graph that has no plan yet, but windows whose starts are in its key. Where it has come before with other starts, the
+ * entry of all of them, whose runs tell them; else NULL, and it is noted that it has come. So what always has the same
+ * starts keeps a plan that knows them.
+ */
+static tn__cached *find_moving(tn__collection *c, tn__cached **gone)
+{
+    if (!tn__collection_loosen(c))
+        return NULL;
+    uint64_t hash = tn__hash(c->loose, c->key_count * sizeof *c->loose, 0);
+    tn__cached *e = find(c->loose, c->key_count, hash);
+    c->moves = e != NULL;
+    if (!e && (e = insert(c, c->loose, hash, gone))) /* without memory it is noted the next time */
+        e->unused = true;
+    return c->moves ? e : NULL;
 }
 
 /* A plan has come to the entry, which is in use: where all are too many steps now, those go that were used longest
@@ -283,17 +301,19 @@ static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e, bool
     return loaded;
 }
 
-const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
+const tn__loaded *tn__plans_acquire(tn__collection *c, tn__cached **held)
 {
     tn__cached *gone = NULL;
     pthread_mutex_lock(&lock);
-    tn__cached *e = newest && has_key(newest, c) ? newest : NULL; /* as in a loop: no hash is needed to see that */
+    /* as in a loop: no hash is needed to see that */
+    tn__cached *e = newest && has_key(newest, c->key, c->key_count) ? newest : NULL;
     uint64_t hash = e ? e->hash : tn__hash(c->key, c->key_count * sizeof *c->key, 0);
-    e = e ? e : find(c, hash);
-    atomic_fetch_add_explicit(e ? &tn__engine_counters.plan_hits : &tn__engine_counters.plan_misses, 1,
+    e = e ? e : find(c->key, c->key_count, hash);
+    e = !e && c->windows ? find_moving(c, &gone) : e;
+    atomic_fetch_add_explicit(e && !e->unused ? &tn__engine_counters.plan_hits : &tn__engine_counters.plan_misses, 1,
                               memory_order_relaxed);
     if (!e) {
-        e = insert(c, hash, &gone);
+        e = insert(c, c->key, hash, &gone);
     } else if (e != newest) {
         unlink_use(e);
         link_newest(e);
@@ -302,6 +322,7 @@ const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
     acquisitions += !c->further;
     if (e) {
         e->holds++;
+        e->unused = false;
         e->recurs |= (e->last && acquisitions - e->last <= SOON) || e->work > PATIENCE;
         e->last = acquisitions;
         recurs = e->recurs;

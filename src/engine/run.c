@@ -12,17 +12,30 @@ typedef tn__running binding;
 
 static tn__node *leaf_node(const tn__collection *c, int slot) { return c->entry[c->leaf[slot]].node; }
 
+/* The storage of an input, which of its elements is the first, and their dtype: a leaf's, or a window's that moves. */
+static tn__storage *input_storage(const tn__collection *c, int slot, int64_t *offset, tn_dtype *dtype)
+{
+    bool moves = (size_t)slot >= c->leaf_count;
+    const tn__moving *m = moves ? &c->moving[(size_t)slot - c->leaf_count] : NULL;
+    const tn__node *leaf = leaf_node(c, moves ? m->leaf : slot);
+    *offset = leaf->offset + (moves ? m->offset : 0);
+    *dtype = (tn_dtype)leaf->dtype;
+    return leaf->storage;
+}
+
 static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, binding *bind)
 {
     const tn__buffer *buffer = &p->buffer[b];
     tn__storage *storage = NULL;
     switch (buffer->kind) {
     case TN__BUFFER_INPUT: {
-        tn__node *leaf = leaf_node(c, buffer->slot);
-        if (tn__storage_check(leaf->storage) != TN_OK)
+        int64_t offset;
+        tn_dtype dtype;
+        storage = input_storage(c, buffer->slot, &offset, &dtype);
+        if (tn__storage_check(storage) != TN_OK)
             return false;
-        bind->storage[b] = tn__storage_retain(leaf->storage);
-        bind->address[b] = (char *)leaf->storage->memory + leaf->offset * (int64_t)tn_dtype_size(leaf->dtype);
+        bind->storage[b] = tn__storage_retain(storage);
+        bind->address[b] = (char *)storage->memory + offset * (int64_t)tn_dtype_size(dtype);
         return true;
     }
     case TN__BUFFER_DONATED:
@@ -34,7 +47,8 @@ static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, bi
             return false;
         atomic_store_explicit(&storage->run, TN__STARTING, memory_order_relaxed);
         break;
-    case TN__BUFFER_TEMPORARY: /* bound by bind_all */
+    case TN__BUFFER_TEMPORARY: /* these are bound by bind_all */
+    case TN__BUFFER_SHIFTED:
         return true;
     }
     bind->storage[b] = storage;
@@ -66,6 +80,19 @@ static void unbind(const tn__collection *c, const tn__program *p, binding *bind)
     }
 }
 
+/* Buffers that are parts of others, which have their addresses by now. */
+static void bind_shifted(const tn__collection *c, const tn__program *p, binding *bind)
+{
+    for (int b = 0; b < p->buffer_count && c->moves; b++) {
+        const tn__buffer *x = &p->buffer[b];
+        if (x->kind == TN__BUFFER_SHIFTED) {
+            const tn__moving *m = &c->moving[x->slot];
+            bind->address[b] = (char *)bind->address[x->donor] +
+                               m->offset * (int64_t)tn_dtype_size(c->entry[m->entry].node->dtype);
+        }
+    }
+}
+
 static tn_status bind_all(const tn__collection *c, const tn__program *p, binding *bind)
 {
     size_t n = (size_t)p->buffer_count;
@@ -88,8 +115,10 @@ static tn_status bind_all(const tn__collection *c, const tn__program *p, binding
             bind->address[b] = (char *)bind->arena + p->buffer[b].offset;
         else
             done = bind_buffer(c, p, b, bind);
-    if (done)
+    if (done) {
+        bind_shifted(c, p, bind);
         return TN_OK;
+    }
     unbind(c, p, bind);
     return tn__error_status(tn__error_last());
 }
@@ -107,9 +136,12 @@ static void publish(tn__collection *c, const tn__plan *plan, const binding *bind
         tn__node *node = c->entry[c->root[r]].node;
         const tn__result_window *w = &plan->result[r];
         const tn__buffer *b = &plan->program.buffer[w->buffer];
-        int64_t offset = w->offset + (b->kind == TN__BUFFER_INPUT ? leaf_node(c, b->slot)->offset : 0);
+        int64_t offset = 0;
+        tn_dtype dtype;
+        if (b->kind == TN__BUFFER_INPUT)
+            (void)input_storage(c, b->slot, &offset, &dtype);
         tn__storage *storage = bind->storage[w->buffer];
-        tn__node_set_value(node, storage, offset, w->strides, false);
+        tn__node_set_value(node, storage, offset + w->offset, w->strides, false);
     }
     for (size_t r = 0; r < c->root_count; r++) {
         tn__node *node = c->entry[c->root[r]].node;

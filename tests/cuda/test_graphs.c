@@ -399,15 +399,18 @@ static void test_overlap(void **state)
         bool first_late, last_late, donated;
         int place[2], result[2]; /* of the runs by turns: which buffers, and which one the last step writes */
         int early;               /* runs that start so */
+        int behind;              /* bytes that the first buffer begins behind its place: one element has four */
     } cases[] = {
-        {true, true, false, {0, 0}, {2, 2}, TN__CUDA_TOGETHER - 1},
-        {true, true, false, {0, 4}, {2, 6}, TN__CUDA_TOGETHER - 1},
-        {false, true, false, {0, 0}, {2, 2}, 0},
-        {true, false, false, {0, 0}, {2, 2}, 0},
-        {true, true, false, {0, 4}, {4, 6}, TN__CUDA_TOGETHER / 2}, /* every other one reads the result of the one
-                                                                       before */
-        {true, true, false, {0, 0}, {0, 0}, 0},
-        {true, true, true, {0, 0}, {0, 0}, TN__CUDA_TOGETHER - 1}, /* its kernel knows */
+        {true, true, false, {0, 0}, {2, 2}, TN__CUDA_TOGETHER - 1, 0},
+        {true, true, false, {0, 4}, {2, 6}, TN__CUDA_TOGETHER - 1, 0},
+        {false, true, false, {0, 0}, {2, 2}, 0, 0},
+        {true, false, false, {0, 0}, {2, 2}, 0, 0},
+        /* every other one reads the result of the one before; its last element alone; what lies behind it */
+        {true, true, false, {0, 4}, {4, 6}, TN__CUDA_TOGETHER / 2, 0},
+        {true, true, false, {0, 4}, {4, 6}, TN__CUDA_TOGETHER / 2, 12},
+        {true, true, false, {0, 4}, {4, 6}, TN__CUDA_TOGETHER - 1, 16},
+        {true, true, false, {0, 0}, {0, 0}, 0, 0},
+        {true, true, true, {0, 0}, {0, 0}, TN__CUDA_TOGETHER - 1, 0}, /* its kernel knows */
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         two_steps t;
@@ -416,7 +419,7 @@ static void test_overlap(void **state)
         t.step[1].late_trigger = cases[c].last_late;
         for (int i = 0; i < 6 * TN__CUDA_TOGETHER; i++) {
             int at = cases[c].place[i % 2];
-            void *buffers[BUFFERS] = {memory[at], memory[at + 1], memory[cases[c].result[i % 2]]};
+            void *buffers[BUFFERS] = {memory[at] + cases[c].behind, memory[at + 1], memory[cases[c].result[i % 2]]};
             soon();
             assert_int_equal(device->ops->run(t.executable, buffers, (uint64_t[]){5, 10}), TN_OK);
         }

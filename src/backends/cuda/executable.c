@@ -106,7 +106,7 @@ static tn_status make_factors(tn__executable *executable)
 static bool overwrites(const tn__program *program, const tn__step *step)
 {
     for (int k = 0; k < step->output_count; k++)
-        if (program->buffer[step->operand[k].buffer].kind == TN__BUFFER_DONATED)
+        if (program->buffer[tn__buffer_whole(program, step->operand[k].buffer)].kind == TN__BUFFER_DONATED)
             return true;
     return false;
 }

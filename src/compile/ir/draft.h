@@ -22,6 +22,8 @@ typedef struct tn__window {
 bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked);
 /* The same of a view that is itself to be stored: how it reads what lies below it. */
 bool tn__window_below(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked);
+/* Changes a window that is read of a view's input into the one that the view is. False if no strides express it. */
+bool tn__window_through(tn__window *window, const tn__value *view);
 
 /* A step under construction, before buffers are numbered: operands name values. */
 typedef struct tn__draft_operand {
@@ -29,6 +31,7 @@ typedef struct tn__draft_operand {
     tn_dtype dtype;
     int ndim;
     int64_t dim[TN_MAX_NDIM], stride[TN_MAX_NDIM], offset;
+    int shift;           /* and so many elements further on as the run-time number shift - 1 says; 0: none */
     int nest;            /* KERNEL: the loop nest that uses it; nests of a part of a step run one after another */
     int part;            /* KERNEL: that nest's part; several moves: which; parts run at the same time */
     bool pointwise; /* read or written only at the loop position: may share memory with an equal window of its nest */

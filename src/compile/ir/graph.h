@@ -19,6 +19,8 @@ typedef struct tn__graph_attr {
                                   by */
     uint8_t perm[TN_MAX_NDIM]; /* PERMUTE */
     const tn__ints *ints;      /* SLICE, UPDATE: start, step an axis */
+    int shift;                 /* UPDATE: its window begins so many elements further on as the run-time number shift - 1
+                                  says; 0: where `ints` says */
     int axis;                  /* GATHER, SCATTER_ADD */
     bool known;                /* GATHER: positions need no look */
     const struct tn__user *user; /* USER, USER_REDUCE: whose function */
@@ -49,11 +51,12 @@ typedef struct tn__graph {
     size_t capacity;
     tn__value *value;
     int leaf_count;
-    tn__leaf *leaf;
+    tn__leaf *leaf;            /* those whose place in memory moves from run to run come last */
     int result_count;
     int *result;               /* values to compute */
     int scalar_count;
     tn_dtype *scalar_dtype;
+    int shift_count;           /* run-time shifts */
 } tn__graph;
 
 void tn__graph_free(tn__graph *graph);

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *const buffer_kinds[] = {"input", "output", "donated", "temporary"};
+static const char *const buffer_kinds[] = {"input", "output", "donated", "temporary", "shifted"};
 
 static void print_operand(const tn__program *p, const tn__operand *o, tn__text *text)
 {

@@ -63,6 +63,8 @@ static bool (*const through[TN__OP_COUNT])(tn__window *w, const tn__value *view)
     [TN__OP_RESHAPE] = reshape, [TN__OP_PERMUTE] = permute, [TN__OP_EXPAND] = expand, [TN__OP_SLICE] = slice,
     [TN__OP_WINDOWS] = windows};
 
+bool tn__window_through(tn__window *window, const tn__value *view) { return through[view->op](window, view); }
+
 bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked)
 {
     const tn__value *value = &graph->value[v];
@@ -86,5 +88,5 @@ bool tn__window_below(const tn__graph *graph, int v, const bool *stored, tn__win
     if (!tn__window_of(graph, value->in[0], stored, window, blocked))
         return false;
     *blocked = value->in[0];
-    return through[value->op](window, value);
+    return tn__window_through(window, value);
 }

@@ -95,7 +95,8 @@ static bool overwritten(const tn__graph *graph, int v)
         for (int d = 0; d < shape->ndim; d++) {
             if (part->dim[d] == shape->dim[d])
                 continue;
-            if ((axis >= 0 && axis != d) || update->attr.ints->v[2 * d] != end || update->attr.ints->v[2 * d + 1] != 1)
+            if ((axis >= 0 && axis != d) || update->attr.shift || update->attr.ints->v[2 * d] != end ||
+                update->attr.ints->v[2 * d + 1] != 1)
                 return false;
             axis = d;
         }
@@ -149,7 +150,10 @@ static bool lower_update(tn__draft *draft, int v)
         window.stride[d] = stride[d] * value->attr.ints->v[2 * d + 1];
         window.dim[d] = graph->value[value->in[1]].shape->dim[d];
     }
-    return copy_into(draft, value->in[1], v, &window, false);
+    if (!copy_into(draft, value->in[1], v, &window, false))
+        return false;
+    draft->step[draft->step_count - 1].operand[0].shift = value->attr.shift;
+    return true;
 }
 
 /* A reshape of what no strides express as a copy in its own memory. */

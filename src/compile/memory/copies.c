@@ -25,13 +25,13 @@ static const tn__shape *shape_of(const tn__draft *draft, const tn__draft_operand
     return draft->graph->value[o->value].shape;
 }
 
-/* Is the operand such a part of its value? */
+/* Is the operand such a part of its value, the same in each run? */
 static bool box_of(const tn__draft *draft, const tn__draft_operand *o, box *b)
 {
     const tn__shape *shape = shape_of(draft, o);
     int64_t stride[TN_MAX_NDIM], left = o->offset;
     memset(b, 0, sizeof *b);
-    if (o->ndim != shape->ndim || shape->size == 0)
+    if (o->shift || o->ndim != shape->ndim || shape->size == 0)
         return false;
     tn__strides_contiguous(shape->ndim, shape->dim, stride);
     for (int d = 0; d < shape->ndim; d++) {

@@ -184,7 +184,8 @@ static bool delay(donor *p, int from, int to)
 
 static bool same_window(const tn__draft_operand *a, const tn__draft_operand *b)
 {
-    if (a->ndim != b->ndim || a->offset != b->offset || tn_dtype_size(a->dtype) != tn_dtype_size(b->dtype))
+    if (a->ndim != b->ndim || a->offset != b->offset || a->shift != b->shift ||
+        tn_dtype_size(a->dtype) != tn_dtype_size(b->dtype))
         return false;
     for (int d = 0; d < a->ndim; d++)
         if (a->dim[d] != b->dim[d] || (a->stride[d] != b->stride[d] && a->dim[d] > 1))

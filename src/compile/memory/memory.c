@@ -19,6 +19,7 @@ typedef struct planner {
     bool *result_home; /* homes that results are read from */
     tn__lifetime *life; /* by home */
     int *buffer;       /* by home: number in the program, -1: none */
+    int *shifted;      /* by shift: the same of the part of a home that begins there */
 } planner;
 
 static int home_of(const planner *p, const tn__draft_operand *o) { return p->draft->home[o->value]; }
@@ -66,6 +67,22 @@ static int buffer_of(planner *p, tn__program *program, int home)
     return p->buffer[home] = program->buffer_count++;
 }
 
+/* The buffer of an operand: its home's, or the part of that which begins where each run tells. */
+static int buffer_for(planner *p, tn__program *program, const tn__draft_operand *o)
+{
+    int whole = buffer_of(p, program, home_of(p, o));
+    if (!o->shift)
+        return whole;
+    int *shifted = &p->shifted[o->shift - 1];
+    if (*shifted < 0) {
+        tn__buffer b = {.kind = TN__BUFFER_SHIFTED, .slot = o->shift - 1, .donor = whole,
+                        .bytes = program->buffer[whole].bytes};
+        *shifted = program->buffer_count;
+        program->buffer[program->buffer_count++] = b;
+    }
+    return *shifted;
+}
+
 static bool make_step(planner *p, tn__draft_step *from, tn__program *program, tn__step *to)
 {
     *to = from->step;
@@ -78,7 +95,7 @@ static bool make_step(planner *p, tn__draft_step *from, tn__program *program, tn
     for (int i = 0; i < from->operand_count; i++) {
         const tn__draft_operand *o = &from->operand[i];
         tn__operand *t = &to->operand[i];
-        *t = (tn__operand){.buffer = buffer_of(p, program, home_of(p, o)), .dtype = o->dtype, .ndim = o->ndim,
+        *t = (tn__operand){.buffer = buffer_for(p, program, o), .dtype = o->dtype, .ndim = o->ndim,
                            .offset = o->offset};
         memcpy(t->dim, o->dim, sizeof t->dim);
         memcpy(t->stride, o->stride, sizeof t->stride);
@@ -116,7 +133,7 @@ static bool make_program(planner *p, tn__plan *plan)
 {
     tn__program *program = &plan->program;
     const tn__graph *graph = p->graph;
-    program->buffer = tn__calloc((size_t)graph->count + 1, sizeof *program->buffer);
+    program->buffer = tn__calloc((size_t)graph->count + (size_t)graph->shift_count + 1, sizeof *program->buffer);
     program->step = tn__calloc((size_t)p->draft->step_count + 1, sizeof *program->step);
     program->scalar_dtype = tn__alloc(sizeof(tn_dtype) * ((size_t)graph->scalar_count + 1));
     plan->result = tn__calloc((size_t)graph->result_count + 1, sizeof *plan->result);
@@ -151,8 +168,11 @@ bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan)
     size_t n = (size_t)draft->graph->count + 1;
     planner p = {.draft = draft, .graph = draft->graph, .memory = tn__alloc(n * sizeof(int)),
                  .result_home = tn__calloc(n, sizeof(bool)), .life = tn__calloc(n, sizeof(tn__lifetime)),
-                 .buffer = tn__alloc(n * sizeof(int))};
-    bool done = p.memory && p.result_home && p.life && p.buffer;
+                 .buffer = tn__alloc(n * sizeof(int)),
+                 .shifted = tn__alloc(((size_t)draft->graph->shift_count + 1) * sizeof(int))};
+    bool done = p.memory && p.result_home && p.life && p.buffer && p.shifted;
+    for (int i = 0; i < draft->graph->shift_count && done; i++)
+        p.shifted[i] = -1;
     if (done)
         for (size_t v = 0; v < n; v++) {
             p.memory[v] = (int)v;
@@ -175,5 +195,6 @@ bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan)
     tn__free(p.result_home);
     tn__free(p.life);
     tn__free(p.buffer);
+    tn__free(p.shifted);
     return done;
 }

@@ -28,7 +28,7 @@ static const char *check_operands(const tn__program *p, const tn__step *s)
         if (o->buffer < 0 || o->buffer >= p->buffer_count)
             return "an operand without a buffer";
         const tn__buffer *b = &p->buffer[o->buffer];
-        if (i < s->output_count && b->kind == TN__BUFFER_INPUT)
+        if (i < s->output_count && p->buffer[tn__buffer_whole(p, o->buffer)].kind == TN__BUFFER_INPUT)
             return "a step writes to an input";
         if (b->kind == TN__BUFFER_INPUT || !reach(o, &low, &high))
             continue;
@@ -49,7 +49,7 @@ static void find_spans(const tn__program *p, span *spans)
         spans[b] = (span){p->step_count, -1};
     for (int i = 0; i < p->step_count; i++)
         for (int k = 0; k < p->step[i].operand_count; k++) {
-            span *s = &spans[p->step[i].operand[k].buffer];
+            span *s = &spans[tn__buffer_whole(p, p->step[i].operand[k].buffer)];
             s->first = i < s->first ? i : s->first;
             s->last = i;
         }
@@ -60,10 +60,10 @@ static bool first_touch_writes(const tn__program *p, int buffer, span used)
     for (int i = used.first; i <= used.last; i++) {
         const tn__step *s = &p->step[i];
         for (int k = 0; k < s->output_count; k++)
-            if (s->operand[k].buffer == buffer)
+            if (tn__buffer_whole(p, s->operand[k].buffer) == buffer)
                 return true;
         for (int k = s->output_count; k < s->operand_count; k++)
-            if (s->operand[k].buffer == buffer)
+            if (tn__buffer_whole(p, s->operand[k].buffer) == buffer)
                 return false;
     }
     return true;
@@ -73,6 +73,8 @@ static const char *check_buffers(const tn__program *p, const span *spans)
 {
     for (int a = 0; a < p->buffer_count; a++) {
         const tn__buffer *x = &p->buffer[a];
+        if (x->kind == TN__BUFFER_SHIFTED) /* what is true of the whole is true of it */
+            continue;
         if (x->kind == TN__BUFFER_DONATED && p->buffer[x->donor].kind != TN__BUFFER_INPUT)
             return "a donation from what is no input";
         if (x->kind == TN__BUFFER_DONATED && spans[x->donor].last > spans[a].first)

@@ -42,7 +42,7 @@ static bool value_equal(const tn__value *a, const tn__value *b)
            a->scalar == b->scalar && a->strides == b->strides && memcmp(a->in, b->in, sizeof a->in) == 0 &&
            a->attr.user == b->attr.user && a->attr.output == b->attr.output && a->attr.axes == b->attr.axes &&
            a->attr.about_mean == b->attr.about_mean && a->attr.axis == b->attr.axis &&
-           a->attr.known == b->attr.known && a->attr.ints == b->attr.ints &&
+           a->attr.known == b->attr.known && a->attr.ints == b->attr.ints && a->attr.shift == b->attr.shift &&
            memcmp(a->attr.perm, b->attr.perm, sizeof a->attr.perm) == 0;
 }
 
@@ -152,6 +152,7 @@ static void move_leaves(rewriter *r, tn__graph *graph)
     r->to.leaf = graph->leaf;
     r->to.scalar_count = graph->scalar_count;
     r->to.scalar_dtype = graph->scalar_dtype;
+    r->to.shift_count = graph->shift_count;
     r->to.result_count = graph->result_count;
     r->to.result = graph->result;
     graph->leaf = NULL;

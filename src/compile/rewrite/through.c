@@ -28,6 +28,8 @@ static relation relate(const tn__graph *graph, const tn__value *slice, const tn_
 {
     const tn__shape *part = graph->value[update->in[1]].shape;
     bool within = true;
+    if (update->attr.shift) /* it lies somewhere else in each run */
+        return ACROSS;
     for (int d = 0; d < part->ndim; d++) {
         extent s = extent_of(slice->attr.ints, d, slice->shape->dim[d]);
         extent u = extent_of(update->attr.ints, d, part->dim[d]);

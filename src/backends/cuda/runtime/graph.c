@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "backends/cuda/runtime/graph.h"
+#include "core/dtype.h"
 #include "core/log.h"
 #include "core/memory.h"
 
@@ -184,6 +185,30 @@ static bool is_overwritten(const tn__program *program, int buffer)
     return false;
 }
 
+/* The memory of an operand's elements: [begin, end), which is nothing where it has none. */
+static void reach(const tn__cuda_graph *graph, const tn__operand *o, const char **begin, const char **end)
+{
+    int64_t size = tn__dtypes[o->dtype].size, low = o->offset, high = o->offset + 1;
+    for (int d = 0; d < o->ndim; d++) {
+        int64_t span = (o->dim[d] - 1) * o->stride[d];
+        *(span < 0 ? &low : &high) += span;
+        if (o->dim[d] == 0) {
+            *begin = *end = NULL;
+            return;
+        }
+    }
+    *begin = (const char *)graph->buffers[o->buffer] + low * size;
+    *end = (const char *)graph->buffers[o->buffer] + high * size;
+}
+
+static bool apart(const tn__cuda_graph *a, const tn__operand *x, const tn__cuda_graph *b, const tn__operand *y)
+{
+    const char *begin[2], *end[2];
+    reach(a, x, &begin[0], &end[0]);
+    reach(b, y, &begin[1], &end[1]);
+    return begin[0] >= end[1] || begin[1] >= end[0];
+}
+
 /* May a run be started when all of the run before it is done but its last step? Its first one then reads what no run
  * overwrites; that must not be what the last step writes. */
 static bool overlap(const tn__cuda_graph *before, const tn__cuda_graph *graph, const uint64_t *waits)
@@ -194,9 +219,8 @@ static bool overlap(const tn__cuda_graph *before, const tn__cuda_graph *graph, c
         overlap = overlap && waits[i] >> (i - 1) & 1;
     for (int i = first->output_count; i < first->operand_count && overlap; i++)
         for (int k = 0; k < last->output_count; k++)
-            overlap =
-                overlap && (graph->buffers[first->operand[i].buffer] != before->buffers[last->operand[k].buffer] ||
-                            is_overwritten(graph->step->program, first->operand[i].buffer));
+            overlap = overlap && (apart(graph, &first->operand[i], before, &last->operand[k]) ||
+                                  is_overwritten(graph->step->program, first->operand[i].buffer));
     return overlap;
 }
 

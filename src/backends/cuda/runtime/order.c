@@ -4,13 +4,15 @@
 
 static int memory_of(const tn__program *program, int buffer)
 {
-    const tn__buffer *b = &program->buffer[buffer];
-    return b->kind == TN__BUFFER_DONATED ? b->donor : buffer;
+    int whole = tn__buffer_whole(program, buffer);
+    const tn__buffer *b = &program->buffer[whole];
+    return b->kind == TN__BUFFER_DONATED ? b->donor : whole;
 }
 
 static bool same_memory(const tn__program *program, int a, int b)
 {
-    const tn__buffer *x = &program->buffer[a], *y = &program->buffer[b];
+    const tn__buffer *x = &program->buffer[tn__buffer_whole(program, a)],
+                     *y = &program->buffer[tn__buffer_whole(program, b)];
     if (x->kind == TN__BUFFER_TEMPORARY && y->kind == TN__BUFFER_TEMPORARY)
         return x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
     return memory_of(program, a) == memory_of(program, b);

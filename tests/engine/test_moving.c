@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows whose starts a loop changes: one plan serves all of them, and gives what a plan for each gives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "support/device.h"
+#include "support/random.h"
+
+enum { ROWS = 101, COLUMNS = 5, MOST = 12 * COLUMNS };
+
+static test_random random_state;
+
+static uint64_t plans(void) { return tn_engine_stats().plan_misses; }
+
+/* What an array of ROWS rows is at `host`: what the loops below are compared with. */
+typedef struct table {
+    tn_array *array;
+    float host[ROWS * COLUMNS];
+} table;
+
+static table make(void)
+{
+    table t;
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        t.host[i] = (float)test_random_int(&random_state, -500, 500); /* all sums are exact */
+    t.array = tn_own(tn_reshape(tn_from_floats(t.host, ROWS * COLUMNS), TN_SHAPE(ROWS, COLUMNS)));
+    assert_int_equal(tn_eval(t.array), TN_OK);
+    return t;
+}
+
+static void assert_values(const tn_array *x, const float *expected, int count)
+{
+    const float *now = test_data(x);
+    assert_non_null(now);
+    assert_memory_equal(now, expected, sizeof(float) * (size_t)count);
+}
+
+/* Row r of what starts at `start` and goes on by `step`. */
+static const float *row(const table *t, int64_t start, int64_t step, int r)
+{
+    return t->host + (start + step * r) * COLUMNS;
+}
+
+/* Slices of an array that gradients go to, which are recorded, with the gradient of each. */
+static void read_all(int64_t count, int64_t step)
+{
+    table t = make();
+    tn_requires_grad(t.array);
+    int64_t span = (count - 1) * (step < 0 ? -step : step);
+    uint64_t before = plans();
+    for (int64_t low = 0; low + span < ROWS; low++) TN_SCOPE {
+        int64_t start = step < 0 ? low + span : low, stop = start + count * step;
+        tn_array *part = tn_slice_axis(t.array, 0, start, stop < 0 ? TN_NONE : stop, step);
+        assert_int_equal(tn_backward(tn_sum(tn_square(part))), TN_OK);
+        float twice[MOST], gradient[ROWS * COLUMNS] = {0};
+        for (int r = 0; r < count; r++)
+            for (int k = 0; k < COLUMNS; k++) {
+                twice[r * COLUMNS + k] = 2 * row(&t, start, step, r)[k];
+                gradient[(start + step * r) * COLUMNS + k] = twice[r * COLUMNS + k];
+            }
+        assert_values(tn_grad(t.array), gradient, ROWS * COLUMNS);
+        assert_values(tn_add(part, part), twice, (int)count * COLUMNS);
+        tn_clear_grad(t.array);
+    }
+    assert_in_range(plans() - before, 2, 4); /* two that know a start, two that are told it */
+    tn_free(t.array);
+    assert_string_equal(tn_error(), "");
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    read_all(1, 1);
+    read_all(4, 1);
+    read_all(3, -2);
+}
+
+static int64_t clipped(int64_t end)
+{
+    end = end < 0 ? end + ROWS : end;
+    return end < 0 ? 0 : end > ROWS ? ROWS : end;
+}
+
+/* Ends are counted from the end and clipped as Python does: other extents are other plans, other starts are not. */
+static void test_clipped(void **state)
+{
+    (void)state;
+    table t = make();
+    tn_requires_grad(t.array);
+    uint64_t before = plans();
+    for (int64_t i = -ROWS - 4; i < ROWS + 4; i++) TN_SCOPE {
+        int count = (int)(clipped(i + 6) - clipped(i));
+        float negated[MOST];
+        for (int k = 0; k < count * COLUMNS; k++)
+            negated[k] = -row(&t, clipped(i), 1, 0)[k];
+        assert_values(tn_negative(tn_slice_axis(t.array, 0, i, i + 6, 1)), negated, count > 0 ? count * COLUMNS : 0);
+    }
+    assert_in_range(plans() - before, 2, 2 * 7);
+    tn_free(t.array);
+    assert_string_equal(tn_error(), "");
+}
+
+/* A window that is itself what is asked for, of a view, in two axes. */
+static void test_views(void **state)
+{
+    (void)state;
+    table t = make();
+    tn_requires_grad(t.array);
+    uint64_t before = plans();
+    for (int i = 0; i < 40; i++) TN_SCOPE {
+        int column = i % (COLUMNS - 1);
+        tn_array *part = tn_slice(tn_swapaxes(t.array, 0, 1), 2, (tn_slice_range[]){{column, column + 2, 1},
+                                                                                     {i, i + 3, 1}});
+        float expected[6];
+        for (int k = 0; k < 6; k++)
+            expected[k] = t.host[(i + k % 3) * COLUMNS + column + k / 3];
+        assert_values(tn_negative(tn_negative(part)), expected, 6);
+        assert_values(part, expected, 6);
+        assert_values(tn_index(tn_index(t.array, i), column), &t.host[i * COLUMNS + column], 1);
+    }
+    assert_in_range(plans() - before, 6, 7); /* the window that is asked for is copied to be in C order */
+    tn_free(t.array);
+    assert_string_equal(tn_error(), "");
+}
+
+/* A cache that is written a row further each round, all of it read, and one that is read where it will be written. */
+static void test_write(void **state)
+{
+    (void)state;
+    table t = make(), other = make();
+    uint64_t before = plans();
+    for (int i = 0; i < 3 * ROWS; i++) TN_SCOPE {
+        int at = i * 7 % ROWS;
+        float sum = 0;
+        for (int k = 0; k < COLUMNS; k++)
+            sum += t.host[at * COLUMNS + k] = other.host[i % ROWS * COLUMNS + k] + 1;
+        tn_array *value = tn_add(tn_index(other.array, i % ROWS), 1);
+        tn_slice_range place = {at, at + 1, 1};
+        assert_int_equal(tn_assign(t.array, tn_slice_update(t.array, 1, &place, value)), TN_OK);
+        if (i % 3 == 0)
+            assert_values(tn_sum(value), &sum, 1);
+        assert_values(t.array, t.host, ROWS * COLUMNS);
+    }
+    assert_in_range(plans() - before, 1, 6);
+    tn_free(t.array);
+    tn_free(other.array);
+    assert_string_equal(tn_error(), "");
+}
+
+/* Where a plan reads a window of what it writes another window of, it goes by what was there before. */
+static void test_read_and_write(void **state)
+{
+    (void)state;
+    table t = make();
+    tn_requires_grad(t.array);
+    uint64_t before = plans();
+    for (int i = 0; i < 60; i++) TN_SCOPE {
+        int from = i * 5 % (ROWS - 3), to = i * 3 % (ROWS - 3); /* they meet, now and then, in part or wholly */
+        float moved[3 * COLUMNS];
+        memcpy(moved, row(&t, from, 1, 0), sizeof moved);
+        memcpy(t.host + to * COLUMNS, moved, sizeof moved);
+        tn_slice_range place = {to, to + 3, 1};
+        TN_NO_GRAD {
+            assert_int_equal(tn_assign(t.array, tn_slice_update(t.array, 1, &place,
+                                                                tn_slice_axis(t.array, 0, from, from + 3, 1))), TN_OK);
+        }
+        assert_values(t.array, t.host, ROWS * COLUMNS);
+    }
+    assert_in_range(plans() - before, 1, 4);
+    tn_free(t.array);
+    assert_string_equal(tn_error(), "");
+}
+
+int main(void)
+{
+    random_state = test_random_new();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),  cmocka_unit_test(test_clipped),        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_write), cmocka_unit_test(test_read_and_write),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
