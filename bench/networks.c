@@ -6,11 +6,11 @@
  */
 #include "measure.h"
 
-enum { WIDTH = 128, BATCH = 16, STEPS = 64, LAYERS = 24 };
+enum { WIDTH = 128, BATCH = 16, STEPS = 64, LAYERS = 24, CONTEXT = 32 };
 
 typedef struct network {
     tn_array *x, *w, *u, *cache[LAYERS];
-    int count;
+    int count, token;
 } network;
 
 static tn_array *filled(const bench *b, tn_shape shape, double value, bool weight)
@@ -74,16 +74,17 @@ static void add_up(void *context, bool last)
     tn_clear_grad(n->w);
 }
 
-/* A token through layers with caches. */
+/* A token through layers with caches, each behind the last one. */
 static void generate(void *context, bool last)
 {
     (void)last;
     network *n = context;
+    int at = n->token++ % CONTEXT;
     TN_SCOPE {
         tn_array *h = tn_full(TN_SHAPE(1, WIDTH), 0.1, .device = tn_device_of(n->x));
         for (int k = 0; k < LAYERS; k++) {
             tn_array *key = tn_tanh(tn_matmul(h, n->w));
-            tn_slice_range row = {5, 6, 1};
+            tn_slice_range row = {at, at + 1, 1};
             if (tn_assign(n->cache[k], tn_slice_update(n->cache[k], 1, &row, key)) != TN_OK)
                 return;
             tn_array *weights = tn_softmax(tn_matmul(key, tn_transpose(n->cache[k], TN_AXES(1, 0))), 1);
@@ -122,7 +123,7 @@ int main(int argc, char **argv)
                       .w = filled(&b, TN_SHAPE(WIDTH, WIDTH), 0.01, true),
                       .count = 1};
     for (int k = 0; k < LAYERS; k++)
-        square.cache[k] = filled(&b, TN_SHAPE(32, WIDTH), 0.1, false);
+        square.cache[k] = filled(&b, TN_SHAPE(CONTEXT, WIDTH), 0.1, false);
     run(&b, "network-batch", "one minibatch of 8 layers, 1024 x 128", add_up, &square);
     square.count = 8;
     run(&b, "network-batches-8", "the gradients of 8 minibatches added up", add_up, &square);

@@ -189,7 +189,7 @@ static inline tn__entry *begin_entry(tn__collection *c, tn__node *node)
     e->node = node;
     e->leaf = e->scalar = -1;
     e->edges = 0;
-    e->root = e->depends = e->survives = e->released = e->again = false;
+    e->root = e->depends = e->survives = e->released = e->again = e->overwritten = false;
     return e;
 }
 

@@ -39,6 +39,7 @@ typedef struct tn__entry {
     bool survives;      /* still needed after the evaluation */
     bool released;      /* given up by an optimizer's step */
     bool again;         /* an earlier evaluation computed it and did not keep it */
+    bool overwritten;   /* moving.c: an UPDATE replaces a part of it */
 } tn__entry;
 
 /* A window of a collection whose start is a run-time value (moving.c). */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define MOST_VIEWS  8 /* between a slice and the value it is a window of */
-#define MOST_WRITES 8 /* in a graph: more are pieces of one array, which is better known whole */
+#define MOST_WRITES 8 /* into one array, one after another */
 #define MOVED       ((uint64_t)1 << 62) /* in the word of an attribute, beside the number of a list */
 
 /* The list of a window of so many elements an axis, with the steps of another list and the least starts. */
@@ -84,16 +84,15 @@ static bool add_slice(tn__collection *c, int entry)
 
 static bool is_update(const tn__entry *e) { return e->leaf < 0 && e->node->op == TN__OP_UPDATE; }
 
-/* Windows of a filled array are mostly pieces that are written side by side; a single one is a slice's gradient. */
-static bool is_piece(const tn__collection *c, int entry)
+/* Windows of a filled array are mostly pieces that are written side by side, which is better known; a single one is a
+ * slice's gradient. The same of many that are written into one array. */
+static bool may_move(const tn__collection *c, int entry)
 {
-    int base = entry;
-    bool single = true;
-    for (size_t i = (size_t)entry + 1; i < c->count && single; i++)
-        single = !is_update(&c->entry[i]) || c->entry[i].in[0] != entry;
-    for (; is_update(&c->entry[base]); base = c->entry[base].in[0])
-        single = single && base == entry;
-    return !single && c->entry[base].leaf < 0 && c->entry[base].node->op == TN__OP_CONST;
+    int base = entry, writes = 0;
+    for (; is_update(&c->entry[base]) && writes <= MOST_WRITES; base = c->entry[base].in[0])
+        writes++;
+    bool filled = c->entry[base].leaf < 0 && c->entry[base].node->op == TN__OP_CONST;
+    return writes <= MOST_WRITES && (!filled || (writes == 1 && !c->entry[entry].overwritten));
 }
 
 static bool add_update(tn__collection *c, int entry)
@@ -101,7 +100,7 @@ static bool add_update(tn__collection *c, int entry)
     const tn__node *node = c->entry[entry].node;
     const tn__shape *window = node->in[1]->shape;
     int64_t stride[TN_MAX_NDIM], offset = 0;
-    const tn__ints *least = window->size && !is_piece(c, entry) ? with_least_starts(node->attr.ints, window) : NULL;
+    const tn__ints *least = window->size && may_move(c, entry) ? with_least_starts(node->attr.ints, window) : NULL;
     if (!least)
         return false;
     tn__strides_contiguous(node->shape->ndim, node->shape->dim, stride);
@@ -128,13 +127,13 @@ bool tn__collection_loosen(tn__collection *c)
         return false;
     memcpy(c->loose, c->key, c->key_count * sizeof *c->key);
     c->moving_count = 0;
-    int writes = 0;
     for (size_t i = 0; i < c->count; i++)
-        writes += is_update(&c->entry[i]);
+        if (is_update(&c->entry[i]))
+            c->entry[c->entry[i].in[0]].overwritten = true;
     uint64_t *word = c->loose + 1;
     for (size_t i = 0; i < c->count; word += words_of(&c->entry[i++])) {
         const tn__entry *e = &c->entry[i];
-        bool slice = e->leaf < 0 && e->node->op == TN__OP_SLICE, update = is_update(e) && writes <= MOST_WRITES;
+        bool slice = e->leaf < 0 && e->node->op == TN__OP_SLICE, update = is_update(e);
         if (!(slice && add_slice(c, (int)i)) && !(update && add_update(c, (int)i)))
             continue;
         const tn__ints *least =

@@ -161,9 +161,9 @@ static tn__cached *insert(const tn__collection *c, const uint64_t *words, uint64
 }
 
 /*
- * A graph that has no plan yet, but windows whose starts are in its key. Where it has come before with other starts, the
- * entry of all of them, whose runs tell them; else NULL, and it is noted that it has come. So what always has the same
- * starts keeps a plan that knows them.
+ * A graph that has no plan yet, but windows whose starts are in its key. Where it has come before with other starts,
+ * the entry of all of them, whose runs tell them; else NULL, and it is noted that it has come. So what always has the
+ * same starts keeps a plan that knows them.
  */
 static tn__cached *find_moving(tn__collection *c, tn__cached **gone)
 {

@@ -11,6 +11,7 @@
 
 #include "support/device.h"
 #include "support/random.h"
+#include "support/starve.h"
 
 enum { ROWS = 101, COLUMNS = 5, MOST = 12 * COLUMNS };
 
@@ -153,6 +154,60 @@ static void test_write(void **state)
     assert_string_equal(tn_error(), "");
 }
 
+/* A token's way through layers, each with a cache: at another place for each token, the same in all layers. */
+static void test_caches(void **state)
+{
+    (void)state;
+    enum { LAYERS = 12 };
+    table t[LAYERS];
+    for (int k = 0; k < LAYERS; k++)
+        t[k] = make();
+    uint64_t before = plans();
+    for (int i = 0; i < 30; i++) TN_SCOPE {
+        tn_array *h = tn_ones(TN_SHAPE(1, COLUMNS));
+        for (int k = 0; k < LAYERS; k++) {
+            tn_slice_range place = {i, i + 1, 1};
+            assert_int_equal(tn_assign(t[k].array, tn_slice_update(t[k].array, 1, &place, h)), TN_OK);
+            h = tn_add(h, tn_slice_axis(t[k].array, 0, -1, TN_NONE, 1));
+            const table *last = k ? &t[k - 1] : NULL;
+            for (int c = 0; c < COLUMNS; c++)
+                t[k].host[i * COLUMNS + c] = k ? row(last, i, 1, 0)[c] + row(last, ROWS - 1, 1, 0)[c] : 1;
+        }
+        assert_int_equal(tn_eval(h), TN_OK);
+        for (int k = 0; k < LAYERS; k++)
+            assert_values(t[k].array, t[k].host, ROWS * COLUMNS);
+    }
+    assert_in_range(plans() - before, 2, 3); /* the first caches are not whole storages of their own */
+    for (int k = 0; k < LAYERS; k++)
+        tn_free(t[k].array);
+    assert_string_equal(tn_error(), "");
+}
+
+static tn_status starved(void *user)
+{
+    table *t = user;
+    tn_status status = TN_OK;
+    tn_set_memory_planning(false); /* the plans of the last time go */
+    tn_set_memory_planning(true);
+    for (int i = 0; i < 3 && status == TN_OK; i++) TN_SCOPE {
+        tn_slice_range place = {i, i + 2, 1};
+        tn_array *part = tn_slice(t->array, 1, &place);
+        status = tn_eval(tn_slice_update(tn_zeros(TN_SHAPE(ROWS, COLUMNS)), 1, &place, tn_negative(part)));
+    }
+    return status;
+}
+
+static void test_starved(void **state)
+{
+    (void)state;
+    table t = make();
+    tn_requires_grad(t.array);
+    tn_set_compile(TN_COMPILE_NEVER);
+    starve("windows that move", starved, &t);
+    tn_set_compile(TN_COMPILE_AUTO);
+    tn_free(t.array);
+}
+
 /* Where a plan reads a window of what it writes another window of, it goes by what was there before. */
 static void test_read_and_write(void **state)
 {
@@ -182,7 +237,8 @@ int main(void)
     random_state = test_random_new();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),  cmocka_unit_test(test_clipped),        cmocka_unit_test(test_views),
-        cmocka_unit_test(test_write), cmocka_unit_test(test_read_and_write),
+        cmocka_unit_test(test_write), cmocka_unit_test(test_read_and_write), cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_starved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
