@@ -20,8 +20,8 @@ typedef struct tn__loaded {
 
 /* The plan of what was collected, for whoever frees it; NULL with a latched error. */
 tn__plan *tn__plan_make(const tn__collection *c, bool kernels, const char *operation);
-/* Finds or makes the loaded plan for a collection, and holds it until tn__plans_release. NULL with a latched error. Sets
- * c->moves where the starts of windows are what the run tells. */
+/* Finds or makes the loaded plan for a collection, and holds it until tn__plans_release. NULL with a latched error.
+ * Sets c->moves where the starts of windows are what the run tells. */
 const tn__loaded *tn__plans_acquire(tn__collection *c, tn__cached **held);
 void tn__plans_release(tn__cached *held);
 /* Whether its kernels wait until its runs have taken long enough; how long another one took. */
