@@ -12,25 +12,24 @@ tn__reports *tn__guard_reports;
 
 /* Of a thread; in memory of its own, as little of a library's thread storage may be its own in programs that load it
  * late. */
-typedef struct list {
+typedef struct tn__guards {
     uintptr_t limit; /* of the last one */
     tn__before *guards;
     size_t count, capacity;
 } list;
-
-static list *list_of(const tn__thread *self) { return (list *)(self->guards & ~(uintptr_t)1); }
 
 /* The list has as many guards from here on. */
 static void set_count(tn__thread *self, list *l, size_t count)
 {
     l->count = count;
     l->limit = count ? l->guards[count - 1].limit : UINTPTR_MAX;
-    self->guards = (uintptr_t)l | (count != 0);
+    self->guards = l;
+    tn__thread_set_state(self, TN__GUARDED, count != 0);
 }
 
 void tn__guards_free(tn__thread *self)
 {
-    list *l = list_of(self);
+    list *l = self->guards;
     if (l)
         tn__free(l->guards);
     tn__free(l);
@@ -79,7 +78,7 @@ static void repair(tn__thread *self, list *l, uintptr_t frame)
 /* With a list. */
 static inline void look_from(tn__thread *self, uintptr_t frame)
 {
-    list *l = list_of(self);
+    list *l = self->guards;
     if (__builtin_expect(frame > l->limit, 0) && in_own_stack(frame, l->limit))
         repair(self, l, frame);
 }
@@ -101,7 +100,7 @@ static tn__before *room_for(tn__thread *self, list *l, uintptr_t limit)
 void tn__guard_enter(tn__guard *guard, const char *operation, const void *frame, void *room)
 {
     tn__thread *self = tn__self();
-    list *l = list_of(self);
+    list *l = self->guards;
     if (l)
         look_from(self, (uintptr_t)frame);
     guard->count = l ? l->count : 0;
@@ -120,7 +119,7 @@ void tn__guard_enter(tn__guard *guard, const char *operation, const void *frame,
 void tn__guard_leave(tn__guard *guard)
 {
     tn__thread *self = tn__self();
-    list *l = list_of(self);
+    list *l = self->guards;
     tn__before before = guard->listed ? l->guards[guard->count] : guard->before;
     if (l)
         set_count(self, l, guard->count);
@@ -129,7 +128,7 @@ void tn__guard_leave(tn__guard *guard)
 
 void tn__guard_name(const tn__guard *guard, const void *object)
 {
-    list *l = list_of(tn__self());
+    list *l = tn__self()->guards;
     if (l && l->count > guard->count)
         l->guards[guard->count].object = object;
 }
@@ -146,7 +145,7 @@ bool tn__guarded(const void *object)
 {
     tn__thread *self = tn__self();
     tn__guards_check(self);
-    const list *l = list_of(self);
+    const list *l = self->guards;
     for (size_t i = 0; l && i < l->count; i++)
         if (l->guards[i].object == object)
             return true;

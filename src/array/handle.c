@@ -12,6 +12,7 @@ static tn_array *array_no_memory(void)
 {
     /* Every thread stores the same pointer. */
     __atomic_store_n(&no_memory.node, tn__node_no_memory(), __ATOMIC_RELEASE);
+    __atomic_store_n(&no_memory.generation, tn__generation_of((tn_array *)&no_memory), __ATOMIC_RELEASE);
     return tn__handle_array(&no_memory);
 }
 
@@ -161,10 +162,8 @@ static void var_free(tn__var *var)
 /* Takes a handle out of its lists, and says where it died. */
 static inline tn__node *withdraw(tn__thread *self, tn__handle *x, uint32_t place)
 {
-    if (__builtin_expect(tn__history_is_kept(), 0))
-        tn__history_died(tn__handle_array(x), place);
     x->died = place;
-    x->generation = (x->generation + 1) & TN__GENERATIONS_MASK;
+    x->generation += TN__GENERATION;
     if (x->scope)
         scope_remove(x);
     if (x->pending)
@@ -172,9 +171,11 @@ static inline tn__node *withdraw(tn__thread *self, tn__handle *x, uint32_t place
     return x->node;
 }
 
-/* With a gradient's record, or to a full list of free handles. */
+/* With a gradient's record, to a full list of free handles, or where the lives of handles are written down. */
 static __attribute__((noinline)) void free_slowly(tn__thread *self, tn__handle *x, uint32_t place)
 {
+    if (tn__history_is_kept())
+        tn__history_died(tn__handle_array(x), place);
     tn__node *node = withdraw(self, x, place);
     tn__var *var = x->var;
     if (var && node->var == var)
@@ -189,7 +190,8 @@ static __attribute__((noinline)) void free_slowly(tn__thread *self, tn__handle *
 void tn__handle_free(tn__handle *x, uint32_t place)
 {
     tn__thread *self = tn__self();
-    if (__builtin_expect(x->var || self->slabs[TN__SLAB_ARRAY].room == 0, 0)) {
+    bool fast = !x->var && self->slabs[TN__SLAB_ARRAY].room && tn__thread_state(self) & TN__CALM;
+    if (__builtin_expect(!fast, 0)) {
         free_slowly(self, x, place);
         return;
     }
@@ -279,22 +281,34 @@ tn_array *tn__array_keep(tn_array *array)
 
 /* ---- operands ---------------------------------------------------------------------------------------------- */
 
-tn__node *tn__node_of(const tn_array *x, const char *operation)
+static __attribute__((noinline, cold)) tn__node *no_operand(const tn_array *x, const char *operation)
 {
-    if (__builtin_expect(!x, 0))
+    if (!x)
         return tn__node_error(tn__error_new(TN_ERR_VALUE, operation, "an operand is NULL: expected an array"));
-    if (__builtin_expect(!tn__handle_is_live(x), 0))
-        return tn__node_error(tn__dead_error(x, operation));
-    tn__node *node = tn__array_node(x);
-    if (__builtin_expect(node->storage != NULL, 1) || tn__node_is_error(node))
+    return tn__node_error(tn__dead_error(x, operation));
+}
+
+/* Of a node that is not this thread's own pending one, and has no value. */
+static __attribute__((noinline, cold)) tn__node *other_operand(tn__node *node, const char *operation)
+{
+    if (tn__node_is_error(node))
         return node;
     if (node->error)
         return tn__node_error(tn__error_retain(node->error));
-    if (__builtin_expect(node->owner != tn__self()->number, 0) && node->owner != tn__thread_number())
-        return tn__node_error(tn__error_new(TN_ERR_STATE, operation,
-                                            "an operand was recorded in another thread and is not evaluated yet: "
-                                            "call tn_eval on it there before sharing it"));
-    return node;
+    if (node->owner == tn__thread_number())
+        return node;
+    return tn__node_error(tn__error_new(TN_ERR_STATE, operation,
+                                        "an operand was recorded in another thread and is not evaluated yet: "
+                                        "call tn_eval on it there before sharing it"));
+}
+
+tn__node *tn__node_of(const tn_array *x, const char *operation)
+{
+    if (__builtin_expect(!x || !tn__handle_is_live(x), 0))
+        return no_operand(x, operation);
+    tn__node *node = tn__array_node(x);
+    bool own = node->storage || (!node->error && node->owner == tn__self()->number);
+    return __builtin_expect(own, 1) ? node : other_operand(node, operation);
 }
 
 bool tn__array_lives(const tn_array *x, const char *operation)

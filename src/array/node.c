@@ -62,8 +62,7 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
 tn__call tn__enter(void)
 {
     tn__thread *self = tn__self();
-    tn__guards_check(self);
-    tn__thread_ready(self);
+    tn__thread_begin(self);
     return self->temporary_count;
 }
 
@@ -270,12 +269,13 @@ void tn__node_free(tn__node *node)
         } else {
             tn__thread_put(self, TN__SLAB_NODE, node);
         }
-        if (storage)
+        if (storage) {
             tn__storage_release(storage);
+            if (__builtin_expect(plain != NULL, 0)) /* of values alone */
+                tn__node_release(plain);
+        }
         if (error)
             tn__error_release(error);
-        if (__builtin_expect(plain != NULL, 0))
-            tn__node_release(plain);
     }
 }
 

@@ -123,7 +123,7 @@ struct tn__handle {
     uint8_t is_static;             /* the out-of-memory error array: never freed */
     uint8_t written;               /* by tn_assign and its kin, see tn__array_write; TN__WRITTEN... */
     /* These stay when the handle is freed and its place used again. */
-    uint32_t generation;           /* of the handle, or of the next one */
+    uint32_t generation;           /* of the handle, or of the next one, see TN__GENERATION */
     uint32_t died;                 /* the place where the generation before was freed: see array/places.h */
 };
 
@@ -137,7 +137,11 @@ struct tn__handle {
 #define TN__GENERATIONS_HIGH 0
 #define TN__ADDRESS_MASK (~(uintptr_t)(TN__HANDLE_ALIGNMENT - 1))
 #endif
-#define TN__GENERATIONS_MASK (((uint32_t)1 << (TN__GENERATIONS_LOW + TN__GENERATIONS_HIGH)) - 1)
+/* A handle's generation is the lower half of its array's bits turned left by so many, so that one comparison tells a
+ * live one: the bits of generations are at its top, where counting in steps of TN__GENERATION runs over, and what is
+ * below them is the address's. */
+#define TN__TURN       (32 - TN__GENERATIONS_LOW)
+#define TN__GENERATION ((uint32_t)1 << (TN__TURN - TN__GENERATIONS_HIGH))
 
 /* Where the handle of an array lies; of one that has been freed, too. Never of NULL. */
 static inline tn__handle *tn__handle_of(const tn_array *x)
@@ -146,11 +150,10 @@ static inline tn__handle *tn__handle_of(const tn_array *x)
 }
 static inline uint32_t tn__generation_of(const tn_array *x)
 {
-    uint32_t low = (uint32_t)((uintptr_t)x & (TN__HANDLE_ALIGNMENT - 1));
-#if TN__GENERATIONS_HIGH
-    low |= (uint32_t)((uintptr_t)x >> TN__ADDRESS_BITS) << TN__GENERATIONS_LOW;
-#endif
-    return low;
+    uintptr_t bits = (uintptr_t)x;
+    bits = bits << TN__TURN | bits >> (8 * sizeof bits - TN__TURN);
+    __asm__("" : "+r"(bits)); /* else two shifts and an or make the half that is wanted, for one turn */
+    return (uint32_t)bits;
 }
 /* Not freed yet. Never of NULL. */
 static inline bool tn__handle_is_live(const tn_array *x)
@@ -160,11 +163,8 @@ static inline bool tn__handle_is_live(const tn_array *x)
 /* The array of a live handle. */
 static inline tn_array *tn__handle_array(const tn__handle *handle)
 {
-    uintptr_t tagged = (uintptr_t)handle | (handle->generation & (TN__HANDLE_ALIGNMENT - 1));
-#if TN__GENERATIONS_HIGH
-    tagged |= (uintptr_t)(handle->generation >> TN__GENERATIONS_LOW) << TN__ADDRESS_BITS;
-#endif
-    return (tn_array *)tagged;
+    uintptr_t bits = handle->generation;
+    return (tn_array *)((uintptr_t)handle | bits >> TN__TURN | bits << (8 * sizeof bits - TN__TURN));
 }
 /* What the array of a live handle points to. */
 static inline tn__node *tn__array_node(const tn_array *x) { return tn__handle_of(x)->node; }
@@ -314,7 +314,7 @@ uint32_t tn__stamp(void);
  * so is forgotten but for its results, and computed again by what needs more of it; only a recording that nobody ever
  * asks for a value of gets there. Tests set less. */
 #define TN__MAX_DEPTH 65536
-extern uint32_t tn__depth_limit;
+extern uint32_t tn__depth_limit __attribute__((visibility("hidden"))); /* so that it is read without a detour */
 static inline uint32_t tn__max_depth(void) { return __atomic_load_n(&tn__depth_limit, __ATOMIC_RELAXED); }
 void tn__set_max_depth(uint32_t depth);
 

@@ -39,19 +39,33 @@ static void settle(place *p, const char *file, int line, bool scope)
     pthread_mutex_unlock(&lock);
 }
 
-static uint32_t number_of(const char *file, int line, bool scope)
+static inline bool is_at(const place *p, const char *file, int line, bool scope)
 {
-    if (!file)
-        return 0;
-    uint32_t hash = (uint32_t)(((uintptr_t)file ^ (uintptr_t)line << 20 ^ scope) * 0x9E3779B97F4A7C15u >> 40);
+    return p->file == file && p->line == line && p->scope == scope;
+}
+
+/* Of a place that is not in the slot `at`, where it is looked for first. */
+static __attribute__((noinline)) uint32_t number_from(uint32_t at, const char *file, int line, bool scope)
+{
     for (uint32_t i = 0; i < PROBES; i++) {
-        place *p = &places[(hash + i) & (ROOM - 1)];
+        place *p = &places[(at + i) & (ROOM - 1)];
         if (!__atomic_load_n(&p->known, __ATOMIC_ACQUIRE))
             settle(p, file, line, scope);
-        if (p->file == file && p->line == line && p->scope == scope)
+        if (is_at(p, file, line, scope))
             return (uint32_t)(p - places) + 1;
     }
     return 0;
+}
+
+static inline uint32_t number_of(const char *file, int line, bool scope)
+{
+    if (!file)
+        return 0;
+    uint64_t mixed = ((uintptr_t)file ^ (uintptr_t)line << 20 ^ scope) * 0x9E3779B97F4A7C15u;
+    uint32_t at = (uint32_t)(mixed >> 40) & (ROOM - 1);
+    const place *p = &places[at];
+    bool there = __atomic_load_n(&p->known, __ATOMIC_ACQUIRE) && is_at(p, file, line, scope);
+    return __builtin_expect(there, 1) ? at + 1 : number_from(at, file, line, scope);
 }
 
 uint32_t tn__place_here(void)
@@ -79,7 +93,7 @@ tn__error *tn__dead_error(const tn_array *x, const char *operation)
 {
     const tn__handle *handle = tn__handle_of(x);
     /* The last death of the place is this handle's, unless another has lain there and died since. */
-    bool last = ((handle->generation - tn__generation_of(x)) & TN__GENERATIONS_MASK) == 1;
+    bool last = handle->generation - tn__generation_of(x) == TN__GENERATION;
     char death[TN__DEATH_TEXT], history[TN__HISTORY_TEXT];
     tn__place_text(last ? handle->died : 0, death);
     tn__history_text(x, history);

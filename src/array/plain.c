@@ -29,23 +29,23 @@ static const unsigned char manners[TN__OP_COUNT] = {
 #include "ops/ops.def"
 };
 
-/* An operand that can be recorded as it is. */
+/* An operand of a float dtype, which errors have not, that can be recorded as it is. */
 static inline bool is_fit(const tn__thread *self, const tn__node *a)
 {
-    return !a->error && (a->storage || a->owner == self->number) && a->depth < tn__max_depth() &&
-           !(a->flags & TN__NODE_WEAK);
+    return (a->storage || a->owner == self->number) && !(a->flags & (TN__NODE_WEAK | TN__NODE_RELEASED)) &&
+           a->depth < tn__max_depth();
 }
 
-/* Nothing is posted, and there is memory at hand: what follows then calls nothing and needs no stack. */
-static inline bool is_ready(tn__thread *self)
+/* Nothing is posted, nobody has to look after guards, and there is memory at hand: what follows then calls nothing and
+ * needs no stack. */
+static inline bool is_ready(const tn__thread *self)
 {
-    tn__guards_check(self);
-    return __atomic_load_n(&self->calm, __ATOMIC_RELAXED) && self->slabs[TN__SLAB_NODE].list &&
-           self->slabs[TN__SLAB_ARRAY].list && self->pending_count < self->pending_capacity;
+    return tn__thread_state(self) == TN__CALM && self->slabs[TN__SLAB_NODE].list && self->slabs[TN__SLAB_ARRAY].list &&
+           self->pending_count < self->pending_capacity;
 }
 
 /* The handle of a new node over one or two fit operands. */
-static inline tn_array *record(tn__thread *self, tn__op op, int manner, int arity, tn__node *a, tn__node *b)
+static inline __attribute__((always_inline)) tn_array *record(tn__thread *self, tn__op op, int manner, int arity, tn__node *a, tn__node *b)
 {
     tn__node *node = tn__slab_take_listed(&self->slabs[TN__SLAB_NODE], TN__SLAB_NODE);
     tn__handle *x = tn__slab_take_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY);

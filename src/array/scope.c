@@ -6,9 +6,9 @@
 void tn_scope_push(void)
 {
     tn__thread *self = tn__self();
-    tn__guards_check(self);
+    bool ready = tn__thread_begin(self);
     self->depth++;
-    if (!tn__thread_ready(self))
+    if (!ready)
         return;
     tn__scope *scope = tn__thread_take(self, TN__SLAB_SCOPE);
     if (!scope) {
@@ -33,14 +33,14 @@ static void empty(tn__scope *scope)
 void tn_scope_pop(void)
 {
     tn__thread *self = tn__self();
-    tn__guards_check(self);
+    bool ready = tn__thread_begin(self);
     if (self->depth == 0) {
         tn__fail(TN_ERR_STATE, "tn_scope_pop",
                  "no scope is open in this thread: every pop needs a tn_scope_push before it");
         return;
     }
     self->depth--;
-    if (!tn__thread_ready(self))
+    if (!ready)
         return;
     tn__scope *scope = self->innermost;
     if (scope->unmade) {
@@ -62,9 +62,8 @@ int tn_scope_depth(void)
 
 tn__scope_guard tn__scope_enter(void)
 {
-    tn__scope_guard guard = {tn_scope_depth()};
     tn_scope_push();
-    return guard;
+    return (tn__scope_guard){tn__self()->depth - 1};
 }
 
 void tn__scope_leave(tn__scope_guard *guard)

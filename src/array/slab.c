@@ -76,7 +76,8 @@ static bool new_chunk(tn__slab_cache *cache, tn__slab_kind kind)
     if (!made)
         return false;
     if (kind == TN__SLAB_ARRAY)
-        memset((void *)(made + 1), 0, bytes); /* first generations */
+        for (tn__handle *x = (void *)(made + 1), *end = x + chunk_objects[kind]; x < end; x++)
+            x->generation = tn__generation_of((const tn_array *)x); /* the first */
     pthread_mutex_lock(&pool.lock);
     made->next = pool.kinds[kind].chunks;
     pool.kinds[kind].chunks = made;

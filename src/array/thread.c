@@ -46,7 +46,7 @@ static bool take_posted(tn__thread *thread, tn__handle **arrays, tn__node **node
     thread->posted_arrays = NULL;
     thread->posted_nodes = NULL;
     /* Where the lives of handles are written down, no call takes the straight way of plain.c. */
-    __atomic_store_n(&thread->calm, !tn__history_is_kept(), __ATOMIC_RELAXED);
+    tn__thread_set_state(thread, TN__CALM, !tn__history_is_kept());
     return *arrays || *nodes;
 }
 
@@ -94,7 +94,7 @@ static void post(uint16_t owner, tn__handle *x, tn__node *node)
         node->mark = (uintptr_t)thread->posted_nodes;
         thread->posted_nodes = node;
     }
-    __atomic_store_n(&thread->calm, false, __ATOMIC_RELAXED);
+    tn__thread_set_state(thread, TN__CALM, false);
     if (ended)
         act_for(&stand_in, owner);
     pthread_mutex_unlock(&registry.lock);
@@ -201,6 +201,12 @@ bool tn__thread_attend(void)
         return false;
     receive(tn__self());
     return true;
+}
+
+bool tn__thread_begin_slowly(tn__thread *self)
+{
+    tn__guards_check(self);
+    return tn__thread_ready(self);
 }
 
 uint16_t tn__thread_number(void)

@@ -24,6 +24,13 @@ struct tn__scope {
     const char *file;
 };
 
+/* Of a thread, in one byte, so that one comparison finds that there is nothing to be done first. Other threads change
+ * the first bit. */
+enum {
+    TN__CALM = 1,   /* registered, and nothing is posted */
+    TN__GUARDED = 2 /* some guard is in the list */
+};
+
 typedef struct tn__thread {
     tn__scope *innermost;
     tn__slab_cache slabs[TN__SLAB_KINDS];
@@ -35,12 +42,12 @@ typedef struct tn__thread {
     uint32_t pending_swept;    /* how many there were when values were last taken off the list */
     int64_t live;              /* handles made less handles freed by this thread */
     bool evaluating;           /* inside tn__engine.evaluate */
-    bool calm;                 /* registered, and nothing is posted */
+    uint8_t state;             /* TN__CALM, TN__GUARDED; 0: not registered yet */
     uint16_t number;           /* 0: not registered yet */
     uint16_t acting;           /* the number whose objects it may free: its own, or that of an ended thread */
     int depth;                 /* scopes pushed */
     tn__scope base;
-    uintptr_t guards;          /* the address of the list of guards, and 1 while any is in it (guard.c); 0: none yet */
+    struct tn__guards *guards; /* the list of guards (guard.c); NULL: none yet */
     tn__handle *posted_arrays; /* by other threads, under the registry's lock */
     tn__node *posted_nodes;
 } tn__thread;
@@ -60,17 +67,34 @@ static inline tn__thread *tn__self(void)
 bool tn__thread_register(void);
 /* The same, and frees what other threads posted to this one. */
 bool tn__thread_attend(void);
+static inline uint8_t tn__thread_state(const tn__thread *self)
+{
+    return __atomic_load_n(&self->state, __ATOMIC_RELAXED);
+}
+static inline void tn__thread_set_state(tn__thread *self, int bit, bool set)
+{
+    if (set)
+        __atomic_fetch_or(&self->state, (uint8_t)bit, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(&self->state, (uint8_t)~bit, __ATOMIC_RELAXED);
+}
 static inline bool tn__thread_ready(tn__thread *self)
 {
-    return __builtin_expect(__atomic_load_n(&self->calm, __ATOMIC_RELAXED), 1) || tn__thread_attend();
+    return __builtin_expect(tn__thread_state(self) & TN__CALM, 1) || tn__thread_attend();
 }
 /* Calls come from frames below the innermost guard's limit, or its function was left by longjmp (array/guard.h): then
  * everything is put right. */
 void tn__guards_look(tn__thread *self);
 static inline void tn__guards_check(tn__thread *self)
 {
-    if (__builtin_expect(self->guards & 1, 0))
+    if (__builtin_expect(tn__thread_state(self) & TN__GUARDED, 0))
         tn__guards_look(self);
+}
+/* What every call begins by: the two together, of which there is nearly always nothing to do. */
+bool tn__thread_begin_slowly(tn__thread *self);
+static inline bool tn__thread_begin(tn__thread *self)
+{
+    return __builtin_expect(tn__thread_state(self) == TN__CALM, 1) || tn__thread_begin_slowly(self);
 }
 /* Frees the list at the thread's end. */
 void tn__guards_free(tn__thread *self);

@@ -222,15 +222,16 @@ static __attribute__((noinline)) uint64_t *add_wide(tn__collection *c, tn__entry
     return k;
 }
 
-/* The number of a new entry for a pending node, whose first inputs have the entries `in`; -1 without memory. Notes a
- * node whose value comes from another device. */
+/* The number of a new entry for a pending node, whose first inputs have the entries `in`; -1 without memory, or, noted
+ * in c->crosses, where its value comes from another device. */
 static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *in)
 {
     tn__entry *e = begin_entry(c, node);
     if (__builtin_expect(!e, 0))
         return -1;
     int entry = (int)c->count, kind = tn__ops[node->op].kind, arity = node->arity;
-    c->again |= e->again = tn__was_collected(node);
+    if (__builtin_expect(tn__node_mark(node) != 0, 0)) /* a new node has none */
+        c->again |= e->again = tn__was_collected(node);
     tn__node_set_mark(node, (uint64_t)c->stamp << 32 | TN__COLLECTED | (uint32_t)entry);
     for (int i = 0; i < arity && i < TN__MAX_ARITY; i++) {
         e->in[i] = in[i];
@@ -240,15 +241,22 @@ static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *
     *k++ = first_word(node->op, node);
     if (arity)
         *k++ = (uint64_t)(uint32_t)in[0] << 32 | (arity > 1 ? (uint32_t)in[1] : 0);
+    c->count++;
+    if (__builtin_expect(kind == TN__KIND_MAP && arity < 3, 1)) { /* has no attribute */
+        c->key_count = (size_t)(k - c->key);
+        return entry;
+    }
     tn__attribute attribute = (tn__attribute)tn__attribute_of[kind];
     if (arity >= 3 || attribute != TN__ATTRIBUTE_NONE)
         *k++ = attribute_word(node, attribute) ^ (uint64_t)(arity >= 3 ? (uint32_t)in[2] : 0) << 32;
-    if (__builtin_expect(arity > TN__MAX_ARITY, 0))
+    if (arity > TN__MAX_ARITY)
         k = add_wide(c, e, k);
     c->key_count = (size_t)(k - c->key);
-    c->count++;
-    if (__builtin_expect(kind != TN__KIND_MAP, 0)) {
-        c->crosses |= kind == TN__KIND_TRANSFER;
+    if (kind != TN__KIND_MAP) {
+        if (kind == TN__KIND_TRANSFER) {
+            c->crosses = true;
+            return -1;
+        }
         c->users |= node->op == TN__OP_USER || node->op == TN__OP_USER_REDUCE;
         c->windows |= node->op == TN__OP_SLICE || node->op == TN__OP_UPDATE;
         if (kind == TN__KIND_CONST || (kind == TN__KIND_GENERATE && node->op != TN__OP_IOTA)) {
@@ -266,6 +274,12 @@ tn_status tn__refuse(const tn__node *node)
                        : tn__fail(TN_ERR_INTERNAL, "eval", "an error array without a record; please report this");
 }
 
+/* Such a node: it is no value, as those are leaves. */
+static inline bool is_refused(const tn__node *node)
+{
+    return __builtin_expect(node->error || node->op == TN__OP_ERROR, 0);
+}
+
 /* Puts a node on the stack of those whose inputs are being visited; NULL without memory. */
 static inline struct tn__frame *push(tn__collection *c, size_t depth, tn__node *node)
 {
@@ -278,7 +292,7 @@ static inline struct tn__frame *push(tn__collection *c, size_t depth, tn__node *
     return at;
 }
 
-/* Depth first from one root; inputs get their entries before what uses them. */
+/* Depth first from one root, which is not refused; inputs get their entries before what uses them. */
 static tn_status visit(tn__collection *c, tn__node *root)
 {
     if (entry_of(c, root) >= 0)
@@ -286,8 +300,6 @@ static tn_status visit(tn__collection *c, tn__node *root)
     size_t depth = 0;
     for (struct tn__frame *at = push(c, 0, root); at;) {
         tn__node *node = at->node, *unseen = NULL;
-        if (__builtin_expect(node->error || node->op == TN__OP_ERROR, 0)) /* it is no value: those are leaves */
-            return tn__refuse(node);
         for (int i = at->next; i < node->arity; i++) {
             tn__node *input = node->in[i];
             int entry = entry_of(c, input);
@@ -302,14 +314,14 @@ static tn_status visit(tn__collection *c, tn__node *root)
                 at->in[i] = entry;
         }
         if (unseen) {
+            if (is_refused(unseen))
+                return tn__refuse(unseen);
             at = push(c, ++depth, unseen);
             continue;
         }
         int entry = add_pending(c, node, at->in);
-        if (__builtin_expect(c->crosses, 0))
-            return CROSSES;
-        if (entry < 0)
-            return no_memory();
+        if (__builtin_expect(entry < 0, 0))
+            return c->crosses ? CROSSES : no_memory();
         if (!depth)
             return TN_OK;
         at = &c->stack[--depth];
@@ -335,7 +347,7 @@ static tn_status add_root(tn__collection *c, tn__node *node)
 {
     if (node->storage) /* nothing to compute, but what computed it may have failed since */
         return tn__storage_check(node->storage);
-    if (node->error || tn__node_is_error(node))
+    if (is_refused(node))
         return tn__refuse(node);
     if (c->device && node->device != c->device) {
         c->crosses = true;

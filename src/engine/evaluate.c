@@ -65,7 +65,7 @@ bool tn__step_goes_on(tn__collection *c, int count, tn__node *const *roots, bool
     return true;
 }
 
-tn_status tn__attempt(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
+static inline tn_status attempt(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
 {
     bool clean = !tn__latched();
     tn_status status = tn__collect(c, count, roots, mode);
@@ -83,13 +83,18 @@ tn_status tn__attempt(tn__collection *c, int count, tn__node *const *roots, tn__
     return status != TN_OK || !c->root_count ? status : tn__run(c, false);
 }
 
+tn_status tn__attempt(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
+{
+    return attempt(c, count, roots, mode);
+}
+
 static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mode)
 {
     tn__collection *c = tn__collection_get();
     if (!c)
         return tn__fail_memory("eval", sizeof *c);
     bool clean = !tn__latched();
-    tn_status status = tn__attempt(c, count, roots, mode);
+    tn_status status = attempt(c, count, roots, mode);
     if (__builtin_expect(c->crosses, 0))
         status = tn__evaluate_regions(c, count, roots, mode);
     if (status == TN_ERR_INDEX && clean && c->begun && !c->device->capabilities.late_failures)

@@ -23,7 +23,7 @@ static tn__storage *input_storage(const tn__collection *c, int slot, int64_t *of
     return leaf->storage;
 }
 
-static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, binding *bind)
+static inline bool bind_buffer(const tn__collection *c, const tn__program *p, int b, binding *bind)
 {
     const tn__buffer *buffer = &p->buffer[b];
     tn__storage *storage = NULL;
@@ -57,7 +57,7 @@ static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, bi
 }
 
 /* Notes which run computes what is fresh, should it fail after it has returned. */
-static void note_run(const tn__collection *c, const tn__plan *plan, const binding *bind)
+static inline void note_run(const tn__collection *c, const tn__plan *plan, const binding *bind)
 {
     uint64_t run = atomic_load_explicit(&c->device->runs, memory_order_relaxed);
     for (size_t r = 0; r < c->root_count; r++) {
@@ -67,7 +67,7 @@ static void note_run(const tn__collection *c, const tn__plan *plan, const bindin
     }
 }
 
-static void unbind(const tn__collection *c, const tn__program *p, binding *bind)
+static inline void unbind(const tn__collection *c, const tn__program *p, binding *bind)
 {
     for (int b = 0; b < p->buffer_count; b++)
         if (bind->storage[b])
@@ -93,7 +93,7 @@ static void bind_shifted(const tn__collection *c, const tn__program *p, binding 
     }
 }
 
-static tn_status bind_all(const tn__collection *c, const tn__program *p, binding *bind)
+static inline tn_status bind_all(const tn__collection *c, const tn__program *p, binding *bind)
 {
     size_t n = (size_t)p->buffer_count;
     bind->address = bind->few_addresses;
@@ -124,7 +124,7 @@ static tn_status bind_all(const tn__collection *c, const tn__program *p, binding
 }
 
 /* Gives the roots their values; the nodes' references to each other go as they do. */
-static void publish(tn__collection *c, const tn__plan *plan, const binding *bind, tn__error *released)
+static inline void publish(tn__collection *c, const tn__plan *plan, const binding *bind, tn__error *released)
 {
     /* Dropping inputs may free nodes the collection names, so hold the ones still to be visited. */
     for (size_t r = 0; r < c->root_count; r++)
@@ -186,7 +186,7 @@ static void end_uses(const tn__collection *c, const tn__program *p, const bindin
             tn__use_end(c->device, &bind->storage[b]->use, p->buffer[b].kind != TN__BUFFER_INPUT);
 }
 
-static tn_status start(const tn__collection *c, const tn__loaded *loaded, const binding *bind)
+static inline tn_status launch(const tn__collection *c, const tn__loaded *loaded, const binding *bind)
 {
     const tn__program *program = &loaded->plan->program;
     tn_status status = tn__has_lanes(c->device) ? begin_uses(c, program, bind) : TN_OK;
@@ -198,7 +198,7 @@ static tn_status start(const tn__collection *c, const tn__loaded *loaded, const 
     return status;
 }
 
-static void count_and_release(tn__running *r)
+static inline void count_and_release(tn__running *r)
 {
     uint64_t steps = (uint64_t)r->loaded->plan->program.step_count;
     atomic_fetch_add_explicit(&tn__engine_counters.evaluations, 1, memory_order_relaxed);
@@ -206,7 +206,7 @@ static void count_and_release(tn__running *r)
     tn__plans_release(r->held);
 }
 
-tn_status tn__run_prepare(tn__collection *c, tn__running *r)
+static inline __attribute__((always_inline)) tn_status prepare(tn__collection *c, tn__running *r)
 {
     r->loaded = tn__plans_acquire(c, &r->held);
     if (!r->loaded)
@@ -217,17 +217,17 @@ tn_status tn__run_prepare(tn__collection *c, tn__running *r)
     return status;
 }
 
-tn_status tn__run_start(tn__collection *c, tn__running *r)
+static inline __attribute__((always_inline)) tn_status start(tn__collection *c, const tn__running *r)
 {
     c->begun = true;
     int64_t began = tn__plans_wait(r->held) ? tn__nanoseconds() : 0;
-    tn_status status = r->loaded->plan->program.step_count ? start(c, r->loaded, r) : TN_OK;
+    tn_status status = r->loaded->plan->program.step_count ? launch(c, r->loaded, r) : TN_OK;
     if (began)
         tn__plans_spent(r->held, tn__nanoseconds() - began);
     return status;
 }
 
-void tn__run_end(tn__collection *c, tn__running *r, tn_status status, bool step)
+static inline __attribute__((always_inline)) void end(tn__collection *c, tn__running *r, tn_status status, bool step)
 {
     if (status == TN_OK) {
         c->begun = false; /* what was collected goes */
@@ -242,13 +242,18 @@ void tn__run_end(tn__collection *c, tn__running *r, tn_status status, bool step)
     count_and_release(r);
 }
 
+tn_status tn__run_prepare(tn__collection *c, tn__running *r) { return prepare(c, r); }
+tn_status tn__run_start(tn__collection *c, tn__running *r) { return start(c, r); }
+void tn__run_end(tn__collection *c, tn__running *r, tn_status status, bool step) { end(c, r, status, step); }
+
+/* Without a call in between: an evaluation of something small consists of what is here. */
 tn_status tn__run(tn__collection *c, bool step)
 {
     tn__running r;
-    tn_status status = tn__run_prepare(c, &r);
+    tn_status status = prepare(c, &r);
     if (status != TN_OK)
         return status;
-    status = tn__run_start(c, &r);
-    tn__run_end(c, &r, status, step);
+    status = start(c, &r);
+    end(c, &r, status, step);
     return status;
 }
