@@ -45,7 +45,8 @@ static inline bool is_ready(const tn__thread *self)
 }
 
 /* The handle of a new node over one or two fit operands. */
-static inline __attribute__((always_inline)) tn_array *record(tn__thread *self, tn__op op, int manner, int arity, tn__node *a, tn__node *b)
+static inline __attribute__((always_inline)) tn_array *record(tn__thread *self, tn__op op, int manner, int arity,
+                                                              tn__node *a, tn__node *b)
 {
     tn__node *node = tn__slab_take_listed(&self->slabs[TN__SLAB_NODE], TN__SLAB_NODE);
     tn__handle *x = tn__slab_take_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY);

@@ -227,7 +227,8 @@ static inline __attribute__((always_inline)) tn_status start(tn__collection *c, 
     return status;
 }
 
-static inline __attribute__((always_inline)) void end(tn__collection *c, tn__running *r, tn_status status, bool step)
+static inline __attribute__((always_inline)) void end(tn__collection *c, tn__running *r, tn_status status,
+                                                      bool step)
 {
     if (status == TN_OK) {
         c->begun = false; /* what was collected goes */
