@@ -14,7 +14,12 @@ typedef struct builder {
     test_random random;
     FILE *trace;
     int64_t extent[3]; /* of this graph's leaves, so that many fit each other */
+    int now;           /* the device of this step's operands, and of what comes of them */
 } builder;
+
+static const tn_device *devices;
+
+void random_graph_devices(const tn_device *three) { devices = three; }
 
 static int below(builder *b, int n) { return (int)test_random_int(&b->random, 0, n - 1); }
 
@@ -25,8 +30,20 @@ static int any(builder *b)
     int i;
     do
         i = below(b, b->g->count);
-    while (!b->g->x[i]);
+    while (!b->g->x[i] || b->g->at[i] != b->now);
     return i;
+}
+
+/* Chooses a device on which there is something. */
+static void be_somewhere(builder *b)
+{
+    int i = 0;
+    do
+        i = devices ? below(b, b->g->count) : i;
+    while (devices && !b->g->x[i]);
+    b->now = devices ? b->g->at[i] : 0;
+    if (devices && tn_set_device(devices[b->now]) != TN_OK)
+        fprintf(b->trace, "  %s\n", tn_error());
 }
 
 /* Keeps an array; one that was refused, or is too large, is dropped. */
@@ -44,6 +61,7 @@ static void add(builder *b, tn_array *x, const char *what, int i, int k)
         fprintf(b->trace, "%s%lld", d ? ", " : "", (long long)tn_dim(x, d));
     fprintf(b->trace, ")\n");
     g->product[g->count] = false;
+    g->at[g->count] = b->now;
     g->x[g->count++] = x;
 }
 
@@ -91,6 +109,8 @@ static void leaf(builder *b)
     }
     tn_array *x = tn_cast(tn_from_host(data, shape, TN_FLOAT64), dtype);
     free(data);
+    if (devices && tn_dtype_is_float(dtype)) /* so that it does not matter what has got its value already */
+        tn_requires_grad(x);
     if (tn_eval(x) == TN_OK)
         add(b, x, "leaf", 0, 0);
 }
@@ -346,18 +366,37 @@ static void apply_indexing(builder *b)
 /* The gradient of one array's sum by another, where it depends on it. */
 static void apply_gradient(builder *b)
 {
-    int i = any(b), k = any(b), before = b->g->count;
+    int i = any(b), before = b->g->count;
+    be_somewhere(b); /* it goes back through all devices between them */
+    int k = any(b);
     const tn_array *x = b->g->x[k];
     tn_array *gradient = NULL;
+    bool again = devices && chance(b, 50); /* gradients of it may be taken in turn */
     if (!tn_dtype_is_float(tn_dtype_of(b->g->x[i])) || !tn_dtype_is_float(tn_dtype_of(x)))
+        return;
+    if (devices && !tn_needs_grad(x)) /* it may be collapsed with another, or not */
         return;
     if (order_varies() && has_product(b->g)) /* whose gradients are products of other numbers */
         return;
-    if (tn_gradients(tn_sum(b->g->x[i]), 1, &x, false, &gradient) == TN_OK)
+    if (tn_gradients(tn_sum(b->g->x[i]), 1, &x, again, &gradient) == TN_OK)
         add(b, gradient, "gradient", i, k);
     tn_clear_error();
     if (b->g->count > before)
         b->g->product[before] = true;
+}
+
+/* With one axis more, or one: so that it is another array where it stays on its device, too. */
+static void apply_move(builder *b)
+{
+    int i = any(b), before = b->g->count;
+    const tn_array *x = b->g->x[i];
+    b->now = below(b, 3);
+    if (tn_ndim(x) == 4) /* the next axis would be one too many for windows */
+        return;
+    x = tn_expand_dims(x, 0);
+    add(b, tn_to(x, devices[b->now]), "to", i, b->now);
+    if (b->g->count > before)
+        b->g->product[before] = b->g->product[i];
 }
 
 /* Points a handle at a new value; its old one stays with whatever reads it. */
@@ -407,9 +446,17 @@ void random_graph_build(random_graph *g, uint64_t seed)
     for (int i = 0; i < 3; i++)
         b.extent[i] = extents[below(&b, sizeof extents / sizeof *extents)];
     while (g->count < 3)
-        leaf(&b);
-    for (int s = 15 + below(&b, STEPS); s-- > 0;)
-        steps[below(&b, sizeof steps / sizeof *steps)](&b);
+        leaf(&b); /* on the device of now, from where they are moved */
+    tn_device before = tn_current_device();
+    for (int s = 15 + below(&b, STEPS); s-- > 0;) {
+        be_somewhere(&b);
+        if (devices && chance(&b, 20))
+            apply_move(&b);
+        else
+            steps[below(&b, sizeof steps / sizeof *steps)](&b);
+    }
+    if (tn_set_device(before) != TN_OK)
+        fprintf(b.trace, "  %s\n", tn_error());
     fclose(b.trace);
 }
 

@@ -21,6 +21,7 @@
 #define TOGETHER         6 /* graphs evaluated in one plan: compiling costs more than running */
 #define REFERENCE_ROUNDS 60
 #define COMPILED_ROUNDS  2
+#define DEVICES_ROUNDS   30
 #define FIXED_SEED       20250101
 
 /* What one graph gave: its held arrays' bytes one after another. */
@@ -36,9 +37,10 @@ typedef struct way {
     tn_compile_mode compile;
     bool fusion, planning;
     int times; /* over: the later ones find their plans, and in auto mode use kernels */
+    const tn_device *devices; /* three, of graphs over several; NULL: the current one */
 } way;
 
-static const way reference = {"reference", TN_COMPILE_NEVER, true, true, 1};
+static const way reference = {"reference", TN_COMPILE_NEVER, true, true, 1, NULL};
 static int wrong;
 
 static void use(const way *w)
@@ -46,6 +48,7 @@ static void use(const way *w)
     tn_set_compile(w->compile);
     tn_set_fusion(w->fusion);
     tn_set_memory_planning(w->planning);
+    random_graph_devices(w->devices);
 }
 
 static void forget(outcome *o)
@@ -147,12 +150,12 @@ static void compare(const way *w, uint64_t seed, int count, const outcome *expec
         }
 }
 
-static void round_of(uint64_t seed, int count, const way *ways, int way_count)
+static void round_of(const way *first, uint64_t seed, int count, const way *ways, int way_count)
 {
     random_graph graphs[TOGETHER];
     outcome expected[TOGETHER];
     TN_SCOPE
-        evaluate(&reference, seed, count, expected, graphs);
+        evaluate(first, seed, count, expected, graphs);
     for (int i = 0; i < count; i++)
         random_graph_free(&graphs[i]);
     for (int w = 0; w < way_count; w++)
@@ -169,24 +172,54 @@ static int rounds(int usual)
 
 static void by_operations(uint64_t seed)
 {
-    static const way ways[] = {{"reference without planning", TN_COMPILE_NEVER, true, false, 1}};
+    static const way ways[] = {{"reference without planning", TN_COMPILE_NEVER, true, false, 1, NULL}};
     for (int i = 0; i < rounds(REFERENCE_ROUNDS); i++)
         if (test_in_slice())
-            round_of(seed + (uint64_t)(i * TOGETHER), 1 + i % TOGETHER, ways, 1);
+            round_of(&reference, seed + (uint64_t)(i * TOGETHER), 1 + i % TOGETHER, ways, 1);
 }
 
 static void by_kernels(uint64_t seed)
 {
     static const way ways[] = {
-        {"fused", TN_COMPILE_ALWAYS, true, true, 2},
-        {"fused without planning", TN_COMPILE_ALWAYS, true, false, 1},
-        {"unfused", TN_COMPILE_ALWAYS, false, true, 1},
-        {"unfused without planning", TN_COMPILE_ALWAYS, false, false, 1},
-        {"automatic", TN_COMPILE_AUTO, true, true, 2},
+        {"fused", TN_COMPILE_ALWAYS, true, true, 2, NULL},
+        {"fused without planning", TN_COMPILE_ALWAYS, true, false, 1, NULL},
+        {"unfused", TN_COMPILE_ALWAYS, false, true, 1, NULL},
+        {"unfused without planning", TN_COMPILE_ALWAYS, false, false, 1, NULL},
+        {"automatic", TN_COMPILE_AUTO, true, true, 2, NULL},
     };
     for (int i = 0; i < rounds(COMPILED_ROUNDS); i++)
         if (test_in_slice())
-            round_of(seed + (uint64_t)(i * TOGETHER), TOGETHER, ways, sizeof ways / sizeof *ways);
+            round_of(&reference, seed + (uint64_t)(i * TOGETHER), TOGETHER, ways, sizeof ways / sizeof *ways);
+}
+
+/* Over three devices as on one of them: values, gradients and gradients of those. */
+static void by_devices(uint64_t seed)
+{
+    static tn_device one[3], three[3];
+    if (test_too_few(three, 2))
+        skip();
+    three[2] = tn_cpu();
+    for (int k = 0; k < 3; k++)
+        one[k] = three[0];
+    const way first = {"one device", TN_COMPILE_NEVER, true, true, 1, one};
+    const way ways[] = {{"three devices", TN_COMPILE_NEVER, true, true, 1, three},
+                        {"three devices without planning", TN_COMPILE_NEVER, true, false, 1, three},
+                        {"three devices, fused", TN_COMPILE_ALWAYS, true, true, 2, three}};
+    for (int i = 0; i < rounds(DEVICES_ROUNDS); i++)
+        if (test_in_slice()) /* kernels of the first round alone: they take a second to compile, each */
+            round_of(&first, seed + (uint64_t)(i * TOGETHER), 1 + i % TOGETHER, ways, i ? 2 : 3);
+}
+
+static void devices_agree_with_one(void **state)
+{
+    (void)state;
+    if (test_device().kind == TN_DEVICE_CUDA) /* whose functions are others than the CPU's */
+        skip();
+    wrong = 0;
+    by_devices(FIXED_SEED);
+    by_devices(test_random_new().state);
+    random_graph_devices(NULL);
+    assert_int_equal(wrong, 0);
 }
 
 static void reference_agrees_with_itself(void **state)
@@ -212,7 +245,7 @@ static void folded_update_is_near(void **state)
 {
     (void)state;
     test_random random = test_random_new();
-    static const way fused = {"fused", TN_COMPILE_ALWAYS, true, true, 1};
+    static const way fused = {"fused", TN_COMPILE_ALWAYS, true, true, 1, NULL};
     float data[2][35 * 21], got[2][35 * 21];
     for (int i = 0; i < 35 * 21; i++)
         for (int k = 0; k < 2; k++)
@@ -235,7 +268,7 @@ static void folded_update_is_near(void **state)
 static void whole_numbers_have_no_negative_zero(void **state)
 {
     (void)state;
-    static const way fused = {"fused", TN_COMPILE_ALWAYS, true, true, 1};
+    static const way fused = {"fused", TN_COMPILE_ALWAYS, true, true, 1, NULL};
     static const double small[] = {-0.5, -0.0, -0.25, -1e-300, -0.75, 0.5, -0.1};
     use(&fused);
     for (int i = 0; i < 2; i++)
@@ -255,8 +288,8 @@ static void whole_numbers_have_no_negative_zero(void **state)
 static void a_window_keeps_its_values(void **state)
 {
     (void)state;
-    static const way ways[] = {{"reference", TN_COMPILE_NEVER, true, true, 1},
-                               {"fused", TN_COMPILE_ALWAYS, true, true, 1}};
+    static const way ways[] = {{"reference", TN_COMPILE_NEVER, true, true, 1, NULL},
+                               {"fused", TN_COMPILE_ALWAYS, true, true, 1, NULL}};
     for (int i = 0; i < 2; i++)
         TN_SCOPE {
             use(&ways[i]);
@@ -272,8 +305,8 @@ static void a_window_keeps_its_values(void **state)
         }
 }
 
-static const way compiled_ways[] = {{"fused", TN_COMPILE_ALWAYS, true, true, 1},
-                                    {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
+static const way compiled_ways[] = {{"fused", TN_COMPILE_ALWAYS, true, true, 1, NULL},
+                                    {"unfused", TN_COMPILE_ALWAYS, false, true, 1, NULL}};
 
 /* A transpose that is copied, because something flattens it, is read only after the copy, by products as well. */
 static void a_copied_window_is_read_later(void **state)
@@ -323,7 +356,7 @@ static void a_stored_view_is_read_where_it_lies(void **state)
 static void a_position_is_of_what_was_there(void **state)
 {
     (void)state;
-    static const way fused = {"fused", TN_COMPILE_ALWAYS, true, true, 1};
+    static const way fused = {"fused", TN_COMPILE_ALWAYS, true, true, 1, NULL};
     static const struct {
         int64_t rows, columns;
         int axis;
@@ -353,10 +386,10 @@ static void a_position_is_of_what_was_there(void **state)
 static void a_window_of_what_was_written(void **state)
 {
     (void)state;
-    static const way ways[] = {{"reference", TN_COMPILE_NEVER, true, true, 1},
-                               {"unplanned", TN_COMPILE_NEVER, true, false, 1},
-                               {"fused", TN_COMPILE_ALWAYS, true, true, 1},
-                               {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
+    static const way ways[] = {{"reference", TN_COMPILE_NEVER, true, true, 1, NULL},
+                               {"unplanned", TN_COMPILE_NEVER, true, false, 1, NULL},
+                               {"fused", TN_COMPILE_ALWAYS, true, true, 1, NULL},
+                               {"unfused", TN_COMPILE_ALWAYS, false, true, 1, NULL}};
     static const float row[] = {5, 6, 7}, expected[][3] = {{3, 3, 3}, {7, 6, 5}, {2, 1, 0}, {0, 0, 0}};
     for (size_t i = 0; i < 4 * sizeof ways / sizeof *ways; i++)
         TN_SCOPE {
@@ -382,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_agrees_with_itself),
         cmocka_unit_test(kernels_agree_with_the_reference),
+        cmocka_unit_test(devices_agree_with_one),
         cmocka_unit_test(folded_update_is_near),
         cmocka_unit_test(whole_numbers_have_no_negative_zero),
         cmocka_unit_test(a_window_keeps_its_values),
