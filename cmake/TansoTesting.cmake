@@ -66,7 +66,7 @@ function(tanso_test_properties name)
         set_property(TEST ${name} APPEND PROPERTY LABELS device)
     endif()
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "${TANSO_TEST_ENVIRONMENT}")
-    if(room STREQUAL "comm" AND TARGET tanso_mpi)
+    if(room MATCHES "^(comm|cli)$" AND TARGET tanso_mpi)
         set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT
             TANSO_PLUGIN_DIR=$<TARGET_FILE_DIR:tanso_mpi> TANSO_TEST_MPIRUN=${PROJECT_SOURCE_DIR}/tests/mpirun)
     endif()

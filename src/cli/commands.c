@@ -9,13 +9,21 @@ static const tn__command *const commands[] = {&tn__command_train,   &tn__command
                                               &tn__command_predict, &tn__command_info, &tn__command_fetch,
                                               &tn__command_warm,    &tn__command_launch};
 
+/* In one piece: other ranks write to the same terminal. */
+static void complain(const char *command, const char *format, va_list args, const char *end)
+{
+    char text[8192];
+    vsnprintf(text, sizeof text, format, args);
+    fprintf(stderr, "tanso%s%s: %s\n%s", command ? " " : "", command ? command : "", text, end);
+}
+
 int tn__usage_error(const char *command, const char *format, ...)
 {
     va_list args;
+    char help[64];
     va_start(args, format);
-    fprintf(stderr, "tanso%s%s: ", command ? " " : "", command ? command : "");
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\nTry 'tanso%s%s --help'.\n", command ? " " : "", command ? command : "");
+    snprintf(help, sizeof help, "Try 'tanso%s%s --help'.\n", command ? " " : "", command ? command : "");
+    complain(command, format, args, help);
     va_end(args);
     return TN__EXIT_USAGE;
 }
@@ -24,9 +32,7 @@ int tn__cli_failure(const char *command, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "tanso %s: ", command);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    complain(command, format, args, "");
     va_end(args);
     return TN__EXIT_FAILED;
 }

@@ -102,8 +102,9 @@ static tn_status divide_batch(tn__run *run)
     if (batch % ranks == 0)
         return TN_OK;
     return tn__fail(TN_ERR_VALUE, "train",
-                    "%" PRId64 " ranks cannot divide minibatches of %" PRId64 " samples evenly: ask for %" PRId64,
-                    ranks, batch, (batch / ranks + 1) * ranks);
+                    "%" PRId64 " ranks cannot divide minibatches of %" PRId64 " sample%s evenly: ask for %" PRId64
+                    " of a new run, or start as many ranks as divide them",
+                    ranks, batch, batch == 1 ? "" : "s", (batch / ranks + 1) * ranks);
 }
 
 /* Both loaders; the training one owns its dataset, the test one too. */

@@ -195,12 +195,34 @@ static void test_training(void **state)
     command_free(&got);
 }
 
+/* The same of ranks that mpirun starts, one of which is killed once there is a snapshot: the others end, and all go on
+ * from it. */
+static void test_mpirun(void **state)
+{
+    (void)state;
+    if (!getenv("TANSO_TEST_MPIRUN") || system("command -v mpirun >/dev/null") != 0)
+        skip();
+    write_script("rank.sh", "if test $TANSO_RESTARTS = 0 && test $OMPI_COMM_WORLD_RANK = 1; then\n"
+                            "    (until test -e run/snapshot.safetensors; do sleep 0.02; done; kill -9 $$) &\n"
+                            "fi\n"
+                            "test $TANSO_RESTARTS = 0 && epochs=1000000 || epochs=2\n"
+                            "exec \"$TANSO_COMMAND\" train digits --model linear:10 --batch 120 --out run "
+                            "--epochs $epochs\n");
+    command_result got = command_run(folder, "launch --restarts 1 \"$TANSO_TEST_MPIRUN\" 3 sh rank.sh");
+    if (got.code != 0)
+        fail_msg("exit code %d: %s%s", got.code, got.out, got.err);
+    expect_text(got.err, "exited on signal 9");
+    expect_text(got.err, "beginning again, 1 of 1");
+    expect_text(got.out, "resumed after");
+    command_free(&got);
+}
+
 int main(void)
 {
     (void)test_device();
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {TEST(test_ranks),   TEST(test_failures), TEST(test_restarts),
                                        TEST(test_signals), TEST(test_killed),   TEST(test_training),
-                                       TEST(test_not_connected)};
+                                       TEST(test_not_connected), TEST(test_mpirun)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
