@@ -107,9 +107,10 @@ static void become(const job *j, int rank, int out, int err)
                 (out < 0 || dup2(out, STDOUT_FILENO) >= 0) && (err < 0 || dup2(err, STDERR_FILENO) >= 0);
     if (done)
         execvp(j->options->arguments[0], j->options->arguments);
-    int code = errno == ENOENT ? 127 : 126;
-    if (rank == 0)
-        tn__cli_failure("launch", "cannot run %s: %s", j->options->arguments[0], strerror(errno));
+    int error = errno, code = error == ENOENT ? 127 : 126;
+    if (rank != 0) /* the first one has most likely the same to say, and is to come to it before it is ended */
+        nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+    tn__cli_failure("launch", "cannot run %s: %s", j->options->arguments[0], strerror(error));
     _exit(code);
 }
 
