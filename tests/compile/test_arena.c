@@ -9,8 +9,16 @@ static bool meet(const tn__lifetime *a, const tn__lifetime *b) { return a->first
 
 static size_t aligned(size_t bytes) { return (bytes + TN__ALIGNMENT - 1) / TN__ALIGNMENT * TN__ALIGNMENT; }
 
-/* The lowest offset at which a temporary meets none of those that come before it: larger ones, and equal ones in front
- * of it. */
+static bool comes_before(const tn__lifetime *life, int a, int b)
+{
+    size_t x = aligned(life[a].bytes), y = aligned(life[b].bytes);
+    if (x != y)
+        return x > y;
+    return life[a].first != life[b].first ? life[a].first < life[b].first : a < b;
+}
+
+/* The lowest offset at which a temporary meets none of those that come before it: larger ones, and of its size those
+ * that live before it. */
 static size_t lowest(const tn__lifetime *life, int count, int own, bool reuse)
 {
     size_t at = 0;
@@ -18,7 +26,7 @@ static size_t lowest(const tn__lifetime *life, int count, int own, bool reuse)
         moved = false;
         for (int v = 0; v < count; v++) {
             const tn__lifetime *o = &life[v], *l = &life[own];
-            bool before = o->temporary && (o->bytes > l->bytes || (o->bytes == l->bytes && v < own));
+            bool before = o->temporary && o->bytes && comes_before(life, v, own);
             if (!before || (reuse && !meet(o, l)) || at >= o->offset + o->bytes || o->offset >= at + aligned(l->bytes))
                 continue;
             at = aligned(o->offset + o->bytes);
@@ -59,8 +67,34 @@ static void test_layouts(void **state)
     }
 }
 
+/* Very many of one size, whose lives are nested by turns, as in a chain that is differentiated twice: no more memory
+ * than lives at any time, and found without looking at all for each. */
+static void test_many(void **state)
+{
+    (void)state;
+    enum { CHAIN = 30000, STEPS = 2 * CHAIN };
+    tn__lifetime *life = calloc(2 * CHAIN, sizeof *life);
+    int *change = calloc(STEPS + 1, sizeof *change);
+    assert_true(life && change);
+    for (int i = 0; i < 2 * CHAIN; i++) {
+        int k = i / 2, last = i % 2 ? CHAIN + (int)((int64_t)k * 7919 % CHAIN) : STEPS - 1 - k;
+        life[i] = (tn__lifetime){.first = k, .last = last, .bytes = 4, .temporary = true};
+        change[k]++;
+        change[last + 1]--;
+    }
+    size_t arena = 0, alive = 0, most = 0;
+    assert_true(tn__arena_lay_out(life, 2 * CHAIN, STEPS, true, &arena));
+    for (int i = 0; i < STEPS; i++) {
+        alive += (size_t)change[i];
+        most = alive > most ? alive : most;
+    }
+    assert_int_equal(arena, most * TN__ALIGNMENT);
+    free(life);
+    free(change);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_many)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,12 @@
  * The arena's layout. What is taken is known by stretches of steps (segments.h): for each node, the memory of those
  * that live in all of its steps, and of those of whose nodes it is one, or is above one. A temporary then looks for a
  * place in as many lists of memory as the tree is deep, in which neighbours are one piece, instead of at all that live
- * along with it.
+ * along with it. Those of one size, which may be many and lie in these lists by turns, are placed as they begin to
+ * live: of their own kind those that live then are all that are in their way, and are one list.
  */
 #include "compile/memory/arena.h"
 
+#include "compile/ir/numbers.h"
 #include "compile/memory/segments.h"
 #include "core/memory.h"
 
@@ -57,6 +59,23 @@ static bool add_piece(pieces *p, size_t begin, size_t end)
     return true;
 }
 
+/* Takes out what lies within one piece. */
+static bool remove_piece(pieces *p, size_t begin, size_t end)
+{
+    size_t i = first_behind(p, begin, false);
+    piece whole = p->at[i];
+    size_t left = (whole.begin < begin) + (size_t)(whole.end > end);
+    if (left == 2 && !tn__grow((void **)&p->at, &p->capacity, p->count + 1, sizeof *p->at))
+        return false;
+    memmove(&p->at[i + left], &p->at[i + 1], sizeof *p->at * (p->count - i - 1));
+    p->count += left - 1;
+    if (whole.begin < begin)
+        p->at[i++] = (piece){whole.begin, begin};
+    if (whole.end > end)
+        p->at[i] = (piece){end, whole.end};
+    return true;
+}
+
 /* The offset itself if so many bytes are free there, else where what is there ends. */
 static size_t past(const pieces *p, size_t offset, size_t bytes)
 {
@@ -64,7 +83,7 @@ static size_t past(const pieces *p, size_t offset, size_t bytes)
     return i < p->count && p->at[i].begin < offset + bytes ? p->at[i].end : offset;
 }
 
-static size_t lowest(const layout *l, const tn__lifetime *life, size_t bytes)
+static size_t lowest(const layout *l, const pieces *alive, const tn__lifetime *life, size_t bytes)
 {
     int above[TN__MOST_SEGMENTS], own[TN__MOST_SEGMENTS];
     int above_count = tn__segments_above(l->leaves, life->first, life->last, above);
@@ -72,6 +91,7 @@ static size_t lowest(const layout *l, const tn__lifetime *life, size_t bytes)
     size_t at = 0, before;
     do {
         before = at;
+        at = past(alive, at, bytes);
         for (int i = 0; i < above_count; i++)
             at = past(&l->throughout[above[i]], at, bytes);
         for (int i = 0; i < own_count; i++)
@@ -92,22 +112,50 @@ static bool take(layout *l, const tn__lifetime *life, size_t bytes)
     return done;
 }
 
-/* Larger ones first; equal ones in their order. */
+static size_t aligned(const tn__lifetime *life)
+{
+    return (life->bytes + TN__ALIGNMENT - 1) / TN__ALIGNMENT * TN__ALIGNMENT;
+}
+
+/* Larger ones first; of one size, who lives first. */
 static int by_size(const void *a, const void *b)
 {
     const tn__lifetime *x = *(tn__lifetime *const *)a, *y = *(tn__lifetime *const *)b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : (x > y) - (x < y);
+    if (aligned(x) != aligned(y))
+        return aligned(x) < aligned(y) ? 1 : -1;
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x > y) - (x < y);
 }
 
-static bool place(layout *l, tn__lifetime *life, bool reuse, size_t *arena)
+/* Places those of one size, in the order in which they begin to live. last: there are none behind them. */
+static bool place_alike(layout *l, tn__lifetime **life, int count, bool last, size_t *arena)
 {
-    size_t bytes = (life->bytes + TN__ALIGNMENT - 1) / TN__ALIGNMENT * TN__ALIGNMENT;
-    life->offset = 0;
-    if (!bytes)
-        return true;
-    life->offset = reuse ? lowest(l, life, bytes) : *arena;
-    *arena = life->offset + bytes > *arena ? life->offset + bytes : *arena;
-    return !reuse || take(l, life, bytes);
+    size_t bytes = aligned(life[0]);
+    pieces alive = {0};
+    tn__heap ends = {0};
+    bool done = true;
+    for (int i = 0; i < count && done; i++) {
+        while (done && ends.count && tn__heap_key(&ends) < life[i]->first) {
+            size_t gone = life[tn__heap_take(&ends)]->offset;
+            done = remove_piece(&alive, gone, gone + bytes);
+        }
+        size_t at = life[i]->offset = lowest(l, &alive, life[i], bytes);
+        *arena = at + bytes > *arena ? at + bytes : *arena;
+        done = done && add_piece(&alive, at, at + bytes) && tn__heap_add(&ends, life[i]->last, i);
+    }
+    for (int i = 0; i < count && done && !last; i++)
+        done = take(l, life[i], bytes);
+    tn__free(alive.at);
+    tn__free(ends.at);
+    return done;
+}
+
+/* Places each behind the last one. */
+static void place_apart(tn__lifetime **life, size_t count, size_t *arena)
+{
+    for (size_t i = 0; i < count; i++) {
+        life[i]->offset = aligned(life[i]) ? *arena : 0;
+        *arena += aligned(life[i]);
+    }
 }
 
 bool tn__arena_lay_out(tn__lifetime *life, int count, int steps, bool reuse, size_t *bytes)
@@ -125,8 +173,13 @@ bool tn__arena_lay_out(tn__lifetime *life, int count, int steps, bool reuse, siz
     if (done && temporaries)
         qsort(order, temporaries, sizeof *order, by_size);
     *bytes = 0;
-    for (size_t i = 0; i < temporaries && done; i++)
-        done = place(&l, order[i], reuse, bytes);
+    if (done && !reuse)
+        place_apart(order, temporaries, bytes);
+    for (size_t i = 0, end; i < temporaries && done && reuse && aligned(order[i]); i = end) {
+        for (end = i + 1; end < temporaries && aligned(order[end]) == aligned(order[i]);)
+            end++;
+        done = place_alike(&l, order + i, (int)(end - i), end == temporaries, bytes);
+    }
     for (size_t i = 0; i < nodes; i++) {
         tn__free(l.throughout ? l.throughout[i].at : NULL);
         tn__free(l.sometime ? l.sometime[i].at : NULL);

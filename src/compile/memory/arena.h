@@ -11,9 +11,9 @@ typedef struct tn__lifetime {
     bool temporary;
 } tn__lifetime;
 
-/* Gives the temporaries among `count` values their offsets in an arena, whose size it tells: largest first, each at the
- * lowest offset where it meets no other that lives at the same time; without `reuse`, where it meets no other. False
- * without memory. */
+/* Gives the temporaries among `count` values their offsets in an arena, whose size it tells: largest first, of one
+ * size (as TN__ALIGNMENT rounds it) those that live first, each at the lowest offset where it meets no other that lives
+ * at the same time; without `reuse`, where it meets no other. False without memory. */
 bool tn__arena_lay_out(tn__lifetime *life, int count, int steps, bool reuse, size_t *bytes);
 
 #endif
