@@ -12,7 +12,7 @@ set_property(DIRECTORY ${PROJECT_SOURCE_DIR}
 set(TANSO_SOURCES "")
 foreach(room IN LISTS TANSO_ROOMS)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*.c)
-    list(FILTER sources EXCLUDE REGEX "/src/backends/(cuda|mpi)/")
+    list(FILTER sources EXCLUDE REGEX "/src/backends/(cuda|mpi|nccl)/")
     list(APPEND TANSO_SOURCES ${sources})
 endforeach()
 if(NOT TN_HAVE_JANSSON)

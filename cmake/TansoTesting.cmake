@@ -70,6 +70,12 @@ function(tanso_test_properties name)
         set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT
             TANSO_PLUGIN_DIR=$<TARGET_FILE_DIR:tanso_mpi> TANSO_TEST_MPIRUN=${PROJECT_SOURCE_DIR}/tests/mpirun)
     endif()
+    if(room STREQUAL "comm" AND TARGET tanso_nccl AND NOT TANSO_SANITIZE)
+        file(MAKE_DIRECTORY ${TANSO_TEST_DIR}/nccl/kernels)
+        set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT TANSO_PLUGIN_DIR=$<TARGET_FILE_DIR:tanso_nccl>
+            TANSO_TEST_NCCL=${TANSO_TEST_DIR}/nccl TANSO_TEST_DRIVER=${TANSO_TEST_DIR}/emulator
+            TANSO_TEST_KERNELS=${TANSO_TEST_DIR}/nccl/kernels)
+    endif()
     set_tests_properties(${name} PROPERTIES
         SKIP_RETURN_CODE 77
         WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
@@ -137,7 +143,7 @@ function(tanso_add_room_test room subject)
     if(NOT slices)
         add_test(NAME ${room}.${subject} COMMAND ${command})
         tanso_test_properties(${room}.${subject})
-        if(${room}.${subject} IN_LIST TANSO_TEST_RANKS AND TARGET tanso_mpi)
+        if(${room}.${subject} IN_LIST TANSO_TEST_RANKS)
             tanso_add_ranks_tests(${room} ${subject})
         endif()
         return()
@@ -150,8 +156,18 @@ function(tanso_add_room_test room subject)
     endforeach()
 endfunction()
 
-# The same as several processes: one to four.
+# The same as several processes: three that tanso launch starts, and one to four of MPI's.
 function(tanso_add_ranks_tests room subject)
+    if(TARGET tanso_cli)
+        set(name ${room}.${subject}.launched)
+        add_test(NAME ${name} COMMAND tanso launch -n 3 $<TARGET_FILE:test_${room}> ${subject})
+        tanso_test_properties(${name})
+        set_tests_properties(${name} PROPERTIES PROCESSORS 2 TIMEOUT 120 LABELS "")
+        set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT TANSO_COMM_TIMEOUT=20)
+    endif()
+    if(NOT TARGET tanso_mpi)
+        return()
+    endif()
     add_dependencies(test_${room} tanso_mpi)
     foreach(ranks RANGE 1 4)
         set(name ${room}.${subject}.${ranks})

@@ -20,9 +20,15 @@
  * those, at once, that wait for a rank whose program has ended or has failed within a call; the message names the rank.
  * The communicator then gives that error for every further call.
  *
- * Processes are MPI's: libtanso-mpi.so, loaded by tn_comm_world where a launcher (mpirun, srun) has started the
- * program, which must have linked or have beside libtanso.so; without it that is TN_ERR_UNSUPPORTED. MPI is ended when
- * the process ends, if it was begun here. One thread at a time may use communicators.
+ * Processes are MPI's where a launcher (mpirun, srun) has started them: tn_comm_world loads libtanso-mpi.so, which is
+ * beside libtanso.so; without it that is TN_ERR_UNSUPPORTED. MPI is ended when the process ends, if it was begun here.
+ * Else they meet by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as tanso launch and schedulers set them. One thread
+ * at a time may use communicators.
+ *
+ * GPUs. Arrays on GPUs go by NCCL (libtanso-nccl.so, which opens libnccl.so.2), where every rank has a GPU of its own:
+ * in such a communicator the ranks of a call have their arrays all on GPUs, or all not; the root decides where it alone
+ * has one. The call puts the work on the GPU's stream and returns. Where NCCL is absent, where ranks share a GPU, and
+ * for messages, they go by way of the host; NCCL of another major version is TN_ERR_UNSUPPORTED.
  */
 #ifndef TANSO_COMM_H
 #define TANSO_COMM_H

@@ -301,9 +301,11 @@ const tn__command tn__command_launch = {
             "PROGRAM are its own. Signals go to all processes. When one fails, the others are ended, and its\n"
             "rank and exit status, which becomes the command's, are told; with --restarts all of them begin\n"
             "again, TANSO_RESTARTS telling how often they have: 'tanso train' then goes on from its last\n"
-            "snapshot. It connects nothing: processes that use communicators are MPI's, started by mpirun,\n"
-            "which this command may start again, too.",
-    .examples = "  tanso launch -n 2 --prefix ./program --its-own-flag\n"
+            "snapshot. Programs that use communicators meet there, and what is on GPUs goes by NCCL. For\n"
+            "much between processes without GPUs, or on several hosts, use mpirun, which this command may\n"
+            "start again, too.",
+    .examples = "  tanso launch -n 2 tanso train mnist\n"
+                "  tanso launch -n 2 --prefix ./program --its-own-flag\n"
                 "  tanso launch --restarts 3 mpirun -n 4 tanso train mnist\n",
     .flags = flags,
     .flag_count = TN__COUNT_OF(flags),

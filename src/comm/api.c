@@ -106,14 +106,16 @@ static tn__node *mean_of(const tn_comm *comm, tn_comm_op op, tn__node *sum)
     return op == TN_COMM_MEAN && !tn__node_is_error(sum) ? tn__with(TN__OP_DIVIDE, sum, comm->place.size) : sum;
 }
 
-/* Products and extremes that have a gradient are a gather and a reduction, whose gradients do. */
+/* Products and extremes that have a gradient are a gather and a reduction, whose gradients do; and so is what the link
+ * of devices does not combine as it is meant: extremes of what may be NaN, products of complex numbers. */
 static tn__node *reduced_here(tn_comm *comm, const tn__collective_call *call, tn__node *x)
 {
-    static const tn__op by[] = {[TN_COMM_MAX] = TN__OP_MAX, [TN_COMM_MIN] = TN__OP_MIN, [TN_COMM_PROD] = TN__OP_PROD};
+    static const tn__op by[] = {[TN_COMM_SUM] = TN__OP_SUM, [TN_COMM_MAX] = TN__OP_MAX, [TN_COMM_MIN] = TN__OP_MIN, [TN_COMM_PROD] = TN__OP_PROD};
     const tn__collective_call gather = {.kind = call->kind == TN__REDUCE       ? TN__GATHER
                                                 : call->kind == TN__ALL_REDUCE ? TN__ALL_GATHER
                                                                                : TN__ALL_TO_ALL,
-                                        .peer = call->peer};
+                                        .peer = call->peer,
+                                        .way = call->way};
     const tn__shape *stacked =
         gather.kind == TN__ALL_TO_ALL ? x->shape : with_first(comm, tn__collective_name(call->kind), x);
     if (!stacked)
@@ -124,20 +126,39 @@ static tn__node *reduced_here(tn_comm *comm, const tn__collective_call *call, tn
     return tn__drop_axes(tn__reduce(by[call->op], all, 1), 1);
 }
 
+/* A sum, or what else elements are combined by. Those of 16 bits, which a link does not combine, are as those of 32,
+ * of which the lower half has the same bits. */
+static tn__node *combined(tn_comm *comm, const tn__collective_call *call, tn__node *x)
+{
+    const tn__shape *out = call->kind == TN__REDUCE_SCATTER ? without_first(x) : x->shape;
+    tn_dtype dtype = (tn_dtype)x->dtype;
+    bool taken = call->way == TN__BY_HOST || tn__link_takes(comm, call->kind, call->op, dtype);
+    if (!out)
+        return tn__failed();
+    if (!taken && (dtype == TN_INT16 || dtype == TN_UINT16)) {
+        tn__node *wide = tn__cast(x, TN_INT32);
+        wide = tn__node_is_error(wide) ? wide : tn__collective(comm, call, wide, TN_INT32, out);
+        return tn__node_is_error(wide) ? wide : tn__cast(wide, dtype);
+    }
+    if (!taken || (needs_grad(x) && call->op > TN_COMM_MEAN))
+        return reduced_here(comm, call, x);
+    return tn__collective(comm, call, x, dtype, out);
+}
+
 static tn__node *reduction(tn_comm *comm, const tn__collective_call *call, const tn_array *array)
 {
     const char *name = tn__collective_name(call->kind);
+    bool linked;
     tn__node *x = operand(comm, name, array);
     if (!x || tn__comm_check_op(name, call->op, x) != TN_OK ||
         tn__comm_check_peer(comm, name, "a root", call->peer, false) != TN_OK ||
-        (call->kind == TN__REDUCE_SCATTER && tn__comm_check_shares(comm, name, x) != TN_OK))
+        (call->kind == TN__REDUCE_SCATTER && tn__comm_check_shares(comm, name, x) != TN_OK) ||
+        tn__comm_link(comm, x->device, name, &linked) != TN_OK)
         return tn__failed();
-    if (needs_grad(x) && call->op > TN_COMM_MEAN)
-        return reduced_here(comm, call, x);
-    const tn__shape *out = call->kind == TN__REDUCE_SCATTER ? without_first(x) : x->shape;
-    tn__collective_call sum = *call;
-    sum.op = call->op == TN_COMM_MEAN ? TN_COMM_SUM : call->op;
-    return out ? mean_of(comm, call->op, tn__collective(comm, &sum, x, (tn_dtype)x->dtype, out)) : tn__failed();
+    tn__collective_call known = *call;
+    known.way = linked ? TN__BY_LINK : TN__BY_HOST;
+    known.op = call->op == TN_COMM_MEAN ? TN_COMM_SUM : call->op;
+    return mean_of(comm, call->op, combined(comm, &known, x));
 }
 
 tn_array *tn_comm_all_reduce(tn_comm *comm, const tn_array *x, tn_comm_op op)
@@ -234,6 +255,54 @@ static const tn__shape *shape_of(const tn__heading *heading, const char *name)
     return shape;
 }
 
+static bool on_device(const tn_comm *comm, const tn__device *device)
+{
+    return comm->devices_everywhere && device->id.kind == TN_DEVICE_CUDA;
+}
+
+/* Where the result of a rank that gives nothing is to be: with its own array, if it has one. NULL with a latched
+ * error. */
+static tn__device *wanted_device(const tn_array *array, const char *name)
+{
+    tn__node *like = array ? tn__node_of(array, name) : NULL;
+    return like && !tn__node_is_error(like) ? like->device : tn__device_current();
+}
+
+/* The way that the root's elements take, as they are on a device or not, which all ranks have been told; and the device
+ * of this rank that they come to first. */
+static tn_status choose_way(tn_comm *comm, const tn__heading *heading, const char *name, tn__device **device,
+                            tn__way *way)
+{
+    tn__device *at = *device;
+    bool linked = false;
+    if (heading->on_device && !on_device(comm, at))
+        at = tn__device_get((tn_device){TN_DEVICE_CUDA, comm->place.local_rank % tn_device_count(TN_DEVICE_CUDA)});
+    tn_status status = !at                  ? tn__error_status(tn__error_last())
+                       : heading->on_device ? tn__comm_link(comm, at, name, &linked)
+                                            : TN_OK;
+    *way = linked ? TN__BY_LINK : TN__BY_HOST;
+    *device = linked ? at : *device;
+    return status;
+}
+
+/* Once all ranks know what comes. */
+static tn__node *spread(tn_comm *comm, const tn__collective_call *call, const tn__heading *heading, tn__node *x,
+                        tn__device *wanted)
+{
+    const char *name = tn__collective_name(call->kind);
+    tn__collective_call known = *call;
+    tn__device *device = wanted;
+    const tn__shape *whole = shape_of(heading, name), *out = whole;
+    if (whole && call->kind == TN__SCATTER)
+        out = tn__shape_intern(whole->ndim - 1, whole->dim + 1);
+    if (!out || choose_way(comm, heading, name, &device, &known.way) != TN_OK)
+        return tn__failed();
+    if (!x)
+        x = stand_in(device, (tn_dtype)heading->dtype, heading->needs_grad && tn__no_grad_depth == 0);
+    tn__node *made = tn__node_is_error(x) ? x : tn__collective(comm, &known, x, (tn_dtype)heading->dtype, out);
+    return tn__node_is_error(made) || made->device == wanted ? made : tn__to(made, wanted);
+}
+
 static tn__node *from_root(tn_comm *comm, const tn__collective_call *call, const tn_array *array)
 {
     const char *name = tn__collective_name(call->kind);
@@ -247,21 +316,13 @@ static tn__node *from_root(tn_comm *comm, const tn__collective_call *call, const
         if (!(x = operand(comm, name, array)))
             return tn__failed();
         heading = heading_of(x);
+        heading.on_device = on_device(comm, x->device);
         heading.fails = call->kind == TN__SCATTER && tn__comm_check_shares(comm, name, x) != TN_OK;
     }
-    const tn__shape *whole = NULL, *out = NULL;
-    if (tell_heading(comm, call, &heading) == TN_OK && !(root && heading.fails))
-        whole = shape_of(&heading, name);
-    if (whole)
-        out = call->kind == TN__SCATTER ? tn__shape_intern(whole->ndim - 1, whole->dim + 1) : whole;
-    if (!out)
+    tn__device *wanted = root ? x->device : wanted_device(array, name);
+    if (!wanted || tell_heading(comm, call, &heading) != TN_OK || (root && heading.fails))
         return tn__failed();
-    if (!root) {
-        tn__node *like = array ? tn__node_of(array, name) : NULL;
-        tn__device *device = like && !tn__node_is_error(like) ? like->device : tn__device_current();
-        x = stand_in(device, (tn_dtype)heading.dtype, heading.needs_grad && tn__no_grad_depth == 0);
-    }
-    return tn__node_is_error(x) ? x : tn__collective(comm, call, x, (tn_dtype)heading.dtype, out);
+    return spread(comm, call, &heading, x, wanted);
 }
 
 tn_array *tn_comm_broadcast(tn_comm *comm, const tn_array *x, int root)

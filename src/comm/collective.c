@@ -17,6 +17,8 @@
 #include "core/memory.h"
 #include "engine/engine.h"
 
+#define WAY_SHIFT 8 /* of a node's kind, above which its way lies */
+
 /* What a kind does. */
 typedef struct kind_facts {
     const char *name;
@@ -133,49 +135,82 @@ static tn_status transfer(tn_comm *comm, const tn__collective_call *call, const 
     return status == TN_OK ? tn__comm_transfer(comm, t, kinds[call->kind].name, text) : status;
 }
 
-/* The result's storage, filled in; NULL with a latched error. */
-static tn__storage *fill(tn_comm *comm, const tn__collective_call *call, tn__node *in, tn_dtype dtype,
-                         const tn__shape *out)
+static tn__transfer transfer_of(const tn_comm *comm, const tn__collective_call *call, const tn__node *in,
+                                tn_dtype dtype, const tn__shape *out)
 {
-    char text[TN__CALL_TEXT];
+    return (tn__transfer){.kind = call->kind,
+                          .op = call->op,
+                          .dtype = dtype,
+                          .itemsize = tn_dtype_size(dtype),
+                          .count = share(comm, call, in, out),
+                          .peer = call->peer,
+                          .tag = call->tag};
+}
+
+/* By way of the host: the storage filled in, or a failure. */
+static tn_status fill_by_host(tn_comm *comm, const tn__collective_call *call, tn__node *in, tn__transfer *t,
+                              tn__storage *storage, const char *text)
+{
     void *in_copy = NULL, *out_copy = NULL;
     bool gives = tn__collective_gives(comm, call), gets = tn__collective_gets(comm, call);
-    tn__transfer t = {.kind = call->kind,
-                      .op = call->op,
-                      .dtype = dtype,
-                      .itemsize = tn_dtype_size(dtype),
-                      .count = share(comm, call, in, out),
-                      .peer = call->peer,
-                      .tag = call->tag};
-    describe(text, comm, call, dtype, gives ? in->shape : out);
-    tn__storage *storage = tn__storage_new(in->device, gets ? (size_t)out->size * t.itemsize : 0);
-    bool ready = storage && (!gives || (t.from = elements(in, &in_copy))) &&
-                 (!gets || (t.to = destination(storage, &out_copy)));
-    tn_status status = ready ? transfer(comm, call, &t, text) : tn__comm_break(comm, true);
+    bool ready = (!gives || (t->from = elements(in, &in_copy))) && (!gets || (t->to = destination(storage, &out_copy)));
+    tn_status status = ready ? transfer(comm, call, t, text) : tn__comm_break(comm, true);
     if (status == TN_OK && out_copy && storage->bytes)
         status = tn__storage_write(storage, out_copy, storage->bytes);
     tn__comm_block_free(comm, in_copy);
     tn__comm_block_free(comm, out_copy);
     if (comm->given_up && in->storage)
         tn__comm_storage_release(comm, tn__storage_retain(in->storage));
+    return status;
+}
+
+/* From device to device: the storage will be filled in. */
+static tn_status fill_by_link(tn_comm *comm, const tn__collective_call *call, tn__node *in, tn__transfer *t,
+                              tn__storage *storage, const char *text)
+{
+    bool gives = tn__collective_gives(comm, call), gets = tn__collective_gets(comm, call);
+    tn_status status = gives ? tn__evaluate(1, &in) : TN_OK;
+    const tn__node *from = status == TN_OK && gives ? tn__compact(in) : NULL;
+    if (status != TN_OK || (gives && !from))
+        return tn__comm_break(comm, true);
+    if (from)
+        t->from = (const char *)from->storage->memory + from->offset * (int64_t)t->itemsize;
+    t->to = gets ? storage->memory : NULL;
+    status = tn__comm_check(comm, kinds[call->kind].name, text);
+    if (status != TN_OK || t->count == 0)
+        return status;
+    return tn__link_transfer(comm, t, from ? from->storage : NULL, gets ? storage : NULL, kinds[call->kind].name, text);
+}
+
+/* The result's storage, filled in; NULL with a latched error. */
+static tn__storage *fill(tn_comm *comm, const tn__collective_call *call, tn__node *in, tn_dtype dtype,
+                         const tn__shape *out)
+{
+    char text[TN__CALL_TEXT];
+    tn__transfer t = transfer_of(comm, call, in, dtype, out);
+    describe(text, comm, call, dtype, tn__collective_gives(comm, call) ? in->shape : out);
+    tn__storage *storage =
+        tn__storage_new(in->device, tn__collective_gets(comm, call) ? (size_t)out->size * t.itemsize : 0);
+    tn_status status = !storage                  ? tn__comm_break(comm, true)
+                       : call->way == TN__BY_LINK ? fill_by_link(comm, call, in, &t, storage, text)
+                                                  : fill_by_host(comm, call, in, &t, storage, text);
     if (status == TN_OK)
         return storage;
     tn__comm_storage_release(comm, storage);
     return NULL;
 }
 
-tn__node *tn__collective(tn_comm *comm, const tn__collective_call *call, tn__node *in, tn_dtype dtype,
+/* The way is known, and the operand where it begins. */
+static tn__node *collect(tn_comm *comm, const tn__collective_call *call, tn__node *in, tn_dtype dtype,
                          const tn__shape *shape)
 {
-    if (tn__comm_usable(comm, kinds[call->kind].name) != TN_OK)
-        return tn__failed();
     const tn__shape *out = tn__collective_gets(comm, call) ? shape : tn__shape_intern(1, (int64_t[]){0});
     tn__storage *storage = out ? fill(comm, call, in, dtype, shape) : NULL;
     if (!storage)
         return tn__failed();
     tn__node *node = tn__node_new(TN__OP_COLLECTIVE, dtype, out, in->device, 1, &in,
                                   (tn__attr){.collective = {.comm = comm->number,
-                                                            .kind = (uint16_t)call->kind,
+                                                            .kind = (uint16_t)(call->kind | call->way << WAY_SHIFT),
                                                             .op = (uint16_t)call->op,
                                                             .peer = call->peer,
                                                             .tag = call->tag}});
@@ -185,19 +220,39 @@ tn__node *tn__collective(tn_comm *comm, const tn__collective_call *call, tn__nod
     return node;
 }
 
+tn__node *tn__collective(tn_comm *comm, const tn__collective_call *call, tn__node *in, tn_dtype dtype,
+                         const tn__shape *shape)
+{
+    bool linked = call->way == TN__BY_LINK;
+    tn__collective_call known = *call;
+    if (tn__comm_usable(comm, kinds[call->kind].name) != TN_OK)
+        return tn__failed();
+    if (call->way == TN__BY_OPERANDS && !kinds[call->kind].pair &&
+        tn__comm_link(comm, in->device, kinds[call->kind].name, &linked) != TN_OK)
+        return tn__failed();
+    known.way = linked ? TN__BY_LINK : TN__BY_HOST;
+    tn__device *here = in->device;
+    tn__node *from = linked ? tn__to(in, tn__link_device(comm)) : in;
+    if (tn__node_is_error(from))
+        return from;
+    tn__node *made = collect(comm, &known, from, dtype, shape);
+    return tn__node_is_error(made) || made->device == here ? made : tn__to(made, here);
+}
+
 /* ---- backward ---- */
 
 static tn__node *gradient(const tn__node *node, tn__node *g)
 {
     tn_comm *comm = tn__comm_numbered(node->attr.collective.comm);
-    tn__transfer_kind kind = (tn__transfer_kind)node->attr.collective.kind;
+    tn__transfer_kind kind = (tn__transfer_kind)(node->attr.collective.kind & ((1 << WAY_SHIFT) - 1));
     if (!comm)
         return tn__node_error(tn__error_new(TN_ERR_STATE, kinds[kind].name,
                                             "its communicator has been freed: free it after tn_backward"));
     /* What is combined otherwise than by a sum was made of other calls. */
     const tn__collective_call call = {.kind = kinds[kind].gradient,
                                       .peer = node->attr.collective.peer,
-                                      .tag = node->attr.collective.tag};
+                                      .tag = node->attr.collective.tag,
+                                      .way = (tn__way)(node->attr.collective.kind >> WAY_SHIFT)};
     const tn__node *x = node->in[0];
     return tn__collective(comm, &call, g, (tn_dtype)g->dtype, x->shape);
 }

@@ -102,6 +102,7 @@ tn_status tn__comm_break(tn_comm *comm, bool tell)
 /* Lets go what it holds. */
 static void forget(tn_comm *comm)
 {
+    tn__link_end(comm, comm->error != NULL);
     if (comm->group)
         comm->transport->free(comm->group, comm->error != NULL);
     tn__free(comm->members);
@@ -115,21 +116,40 @@ static void forget(tn_comm *comm)
 
 /* ---- the ranks of a group ---- */
 
-/* Fills in members: which ranks of the world the ranks of a new communicator are. */
-static tn_status find_members(tn_comm *comm, int own)
+/* What a rank of a new communicator tells the others. */
+typedef struct member {
+    int number; /* in the world */
+    int devices;
+} member;
+
+static tn_status exchange_members(tn_comm *comm, const member *own, member *all)
+{
+    tn__transfer transfer = {.kind = TN__ALL_GATHER,
+                             .dtype = TN_UINT8,
+                             .itemsize = 1,
+                             .count = sizeof *own,
+                             .from = own,
+                             .to = all};
+    return tn__comm_tell(comm, &transfer, "comm", "the making of a communicator");
+}
+
+/* Fills in which ranks of the world the ranks of a new communicator are, and whether all have devices. */
+static tn_status find_members(tn_comm *comm, int number)
 {
     int size = comm->place.size;
+    const member own = {number, size > 1 ? tn_device_count(TN_DEVICE_CUDA) : 0};
+    TN__FREED member *all = tn__calloc((size_t)size, sizeof *all);
     comm->members = tn__calloc((size_t)size, sizeof *comm->members);
-    if (!comm->members)
-        return tn__fail_memory("comm", (size_t)size * sizeof *comm->members);
-    comm->members[comm->place.rank] = own;
-    tn__transfer transfer = {.kind = TN__ALL_GATHER,
-                             .dtype = TN_INT32,
-                             .itemsize = sizeof own,
-                             .count = 1,
-                             .from = &own,
-                             .to = comm->members};
-    return tn__comm_tell(comm, &transfer, "comm", "the making of a communicator");
+    if (!comm->members || !all)
+        return tn__fail_memory("comm", (size_t)size * sizeof *all);
+    comm->members[comm->place.rank] = number; /* which names it, if the others do not come */
+    tn_status status = exchange_members(comm, &own, all);
+    comm->devices_everywhere = status == TN_OK && size > 1;
+    for (int r = 0; r < size && status == TN_OK; r++) {
+        comm->members[r] = all[r].number;
+        comm->devices_everywhere &= all[r].devices > 0;
+    }
+    return status;
 }
 
 /* A communicator over a group, which it takes over. */
@@ -248,9 +268,7 @@ static void end_world(void)
 
 static tn_comm *new_world(void)
 {
-    if (tn__comm_check_launch() != TN_OK)
-        return failed_comm();
-    const tn__transport *transport = tn__launched() ? tn__transport_load("mpi") : &tn__transport_alone;
+    const tn__transport *transport = tn__transport_of_launch();
     tn__why why = {""};
     tn__group *group = transport ? transport->world(tn__combines, &why) : NULL;
     if (!group) {

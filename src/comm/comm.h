@@ -17,6 +17,8 @@ struct tn_comm {
     bool pending;         /* has waited too long for a rank that may never come */
     bool given_up;        /* a transfer in it may go on, with nobody waiting for it */
     tn__device **devices; /* by rank, of a communicator of devices; NULL: of processes */
+    struct tn__linked *linked; /* how its ranks' devices are connected; NULL: not yet, or not at all */
+    bool devices_everywhere;   /* each of its ranks has some that could be */
     uint32_t number;      /* of this process's communicators: what nodes name it by */
     tn_comm *next;        /* in the list of those that live */
 };
@@ -35,12 +37,12 @@ tn_status tn__comm_break(tn_comm *comm, bool tell);
 
 /* Of a process that is alone. */
 extern const tn__transport tn__transport_alone;
-/* Whether a launcher has started this process as one of several, or of one. */
-bool tn__launched(void);
-/* Fails where it is one of several by variables that no transport here goes by. */
-tn_status tn__comm_check_launch(void);
-/* The plug-in named, once it has been loaded; NULL with a latched error. */
-const tn__transport *tn__transport_load(const char *name);
+/* Of one of several that know each other by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. */
+extern const tn__transport tn__transport_sockets;
+/* The one for how this process was launched; NULL with a latched error. */
+const tn__transport *tn__transport_of_launch(void);
+/* The plug-in of transfers between devices; NULL with why not. */
+const tn__link_transport *tn__link_transport_load(tn__why *why);
 /* By op and dtype; NULL: none. */
 extern tn__combine *const tn__combines[TN__COMBINES][TN_DTYPE_COUNT];
 
@@ -57,6 +59,8 @@ typedef enum tn__note_kind {
 tn_status tn__comm_transfer(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call);
 /* The same of a few bytes, which are copied: they may be on the stack. */
 tn_status tn__comm_tell(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call);
+/* Seconds that a call waits for others. */
+double tn__comm_limit(void);
 /* Free a block, or let go of a storage, that a transfer in `comm` has used, unless it was given up: see kept.c. NULL is
  * ignored. */
 void tn__comm_block_free(const tn_comm *comm, void *block);
@@ -65,6 +69,38 @@ void tn__comm_storage_release(const tn_comm *comm, tn__storage *storage);
 void tn__comm_tell_leaving(const tn_comm *world, const char *text);
 /* After a wait that was given up: until those who waited, too, have told that, a moment at most. */
 void tn__comm_await_leavers(const tn_comm *world);
+
+/* Something of `name` that is begun and tested until it is done (1) or has failed (-1, with why). */
+typedef struct tn__awaited {
+    int (*test)(void *what, tn__why *why);
+    void *what;
+    const char *name, *operation, *call;
+} tn__awaited;
+/* Waits for it as for a transfer; `*done` is what it told last. */
+tn_status tn__comm_await(tn_comm *comm, const tn__awaited *awaited, int *done);
+/* A look around for who waits by other means since a moment, of tn__seconds: an error if that is of no use. `asked` is
+ * his: when he has asked, and who has answered. */
+typedef struct tn__lookout {
+    double since, asked, missed;
+    tn__note *answers;
+} tn__lookout;
+tn_status tn__comm_look(tn_comm *comm, tn__lookout *lookout, const char *operation, const char *call);
+void tn__lookout_end(tn__lookout *lookout);
+
+/* ---- between devices (link.c) ---- */
+
+/* Whether elements on this device go from there to the other ranks' devices: all ranks of a call get the same answer.
+ * The first time they connect them. TN_OK, or what is wrong. */
+tn_status tn__comm_link(tn_comm *comm, tn__device *device, const char *operation, bool *linked);
+/* Whether a link takes a call. */
+bool tn__link_takes(const tn_comm *comm, tn__transfer_kind kind, tn_comm_op op, tn_dtype dtype);
+/* A transfer from one storage of the link's device to another, without waiting for it; NULL: gives, or gets, nothing.
+ * Addresses in it are as in a transfer of host memory. */
+tn_status tn__link_transfer(tn_comm *comm, const tn__transfer *transfer, tn__storage *from, tn__storage *to,
+                            const char *operation, const char *call);
+tn__device *tn__link_device(const tn_comm *comm);
+/* Lets go of the link; broken: what is under way is called off. */
+void tn__link_end(tn_comm *comm, bool broken);
 
 /* Under TANSO_COMM_CHECK: compares this call with the other ranks' calls. */
 tn_status tn__comm_check(tn_comm *comm, const char *operation, const char *call);
@@ -77,18 +113,26 @@ tn_status tn__comm_check_op(const char *operation, tn_comm_op op, const tn__node
 /* ---- collectives over nodes ---- */
 
 #define TN__CALL_TEXT 256
+/* The way that elements take, the same for all ranks of a call. */
+typedef enum tn__way {
+    TN__BY_OPERANDS, /* that of the operand's device, which all ranks then have of one kind */
+    TN__BY_HOST,
+    TN__BY_LINK
+} tn__way;
+
 /* One call: what nodes of the operation COLLECTIVE keep as their attribute. */
 typedef struct tn__collective_call {
     tn__transfer_kind kind;
     tn_comm_op op;
     int peer, tag;
+    tn__way way;
 } tn__collective_call;
 
 /* What the ranks tell of an array before it comes. */
 typedef struct tn__heading {
     int32_t dtype, ndim;
     int64_t dim[TN_MAX_NDIM];
-    int32_t needs_grad, fails;
+    int32_t needs_grad, fails, on_device;
 } tn__heading;
 
 /*

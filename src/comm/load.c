@@ -13,7 +13,7 @@
 #include "core/plugin.h"
 #include "tn_build_config.h"
 
-bool tn__launched(void)
+static bool launched_by_mpi(void)
 {
     /* Of Open MPI's mpirun; of MPICH's and Intel's; of PMIx, as srun --mpi=pmix has it. */
     static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
@@ -25,49 +25,76 @@ bool tn__launched(void)
     return false;
 }
 
-tn_status tn__comm_check_launch(void)
+/* A whole number of the environment; -1: none there. */
+static long number(const char *name)
 {
-    const char *rank = getenv("RANK"), *size = getenv("WORLD_SIZE");
-    if (tn__launched() || !rank || !*rank || !size || atol(size) <= 1)
-        return TN_OK;
-    return tn__fail(TN_ERR_UNSUPPORTED, "comm",
-                    "this process is rank %.16s of %.16s (RANK, WORLD_SIZE), which nothing connects: expected one that "
-                    "mpirun or srun has started, or WORLD_SIZE unset",
-                    rank, size);
+    const char *value = getenv(name);
+    char *end;
+    long given = value && *value ? strtol(value, &end, 10) : -1;
+    return given >= 0 && given <= INT_MAX && !*end ? given : -1;
 }
 
-static const tn__transport *refuse(void *handle, const char *path, const char *version)
-{
-    tn__fail(TN_ERR_UNSUPPORTED, "comm", "%s is of tanso %s, and this is %s: install both of one version", path,
-             version ? version : "(unknown)", TN_BUILD_VERSION);
-    dlclose(handle);
-    return NULL;
-}
+/* ---- plug-ins ---- */
 
-const tn__transport *tn__transport_load(const char *name)
+/* The table that a plug-in exports, once it has been loaded; NULL with why not. Its first member is its version. */
+static const void *load(const char *file, const char *symbol, const char *missing, tn__why *why)
 {
-    char file[64], path[PATH_MAX];
-    snprintf(file, sizeof file, "libtanso-%s.so", name);
+    char path[PATH_MAX];
     if (!tn__plugin_path(file, path, sizeof path)) {
-        tn__fail(TN_ERR_UNSUPPORTED, "comm", "the folder of %s is unknown: set TANSO_PLUGIN_DIR to it", file);
+        snprintf(why->text, sizeof why->text, "the folder of %s is unknown: set TANSO_PLUGIN_DIR to it", file);
         return NULL;
     }
     if (access(path, F_OK) != 0) {
-        tn__fail(TN_ERR_UNSUPPORTED, "comm",
-                 "this process was launched as one of several, which %s connects, and there is no file %s: build "
-                 "tanso where mpi.h is (packages libopenmpi-dev, openmpi-bin), or set TANSO_PLUGIN_DIR to the "
-                 "plug-in's folder",
-                 file, path);
+        snprintf(why->text, sizeof why->text, "there is no file %.200s: build tanso where %s, or set TANSO_PLUGIN_DIR "
+                 "to the plug-in's folder", path, missing);
         return NULL;
     }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-        tn__fail(TN_ERR_UNSUPPORTED, "comm", "%s cannot be loaded: %s", file, dlerror());
+        snprintf(why->text, sizeof why->text, "%s cannot be loaded: %.400s", file, dlerror());
         return NULL;
     }
-    const tn__transport *transport = dlsym(handle, "tn__transport_plugin");
-    if (!transport || !transport->version || strcmp(transport->version, TN_BUILD_VERSION) != 0)
-        return refuse(handle, path, transport ? transport->version : NULL);
-    tn__log(TN__LOG_DEBUG, "comm", "loaded %s", path);
-    return transport; /* stays for the process */
+    const char *const *table = dlsym(handle, symbol);
+    if (table && *table && strcmp(*table, TN_BUILD_VERSION) == 0) {
+        tn__log(TN__LOG_DEBUG, "comm", "loaded %s", path);
+        return table; /* stays for the process */
+    }
+    snprintf(why->text, sizeof why->text, "%.200s is of tanso %.40s, and this is %s: install both of one version", path,
+             table && *table ? *table : "(unknown)", TN_BUILD_VERSION);
+    dlclose(handle);
+    return NULL;
+}
+
+static const tn__transport *load_mpi(void)
+{
+    tn__why why;
+    const void *table = load("libtanso-mpi.so", "tn__transport_plugin",
+                             "mpi.h is (packages libopenmpi-dev, openmpi-bin)", &why);
+    if (!table)
+        tn__fail(TN_ERR_UNSUPPORTED, "comm",
+                 "this process was launched as one of several, which libtanso-mpi.so connects: %s", why.text);
+    return table;
+}
+
+const tn__link_transport *tn__link_transport_load(tn__why *why)
+{
+    return load("libtanso-nccl.so", "tn__link_plugin", "nccl.h is (CUDA's toolkit)", why);
+}
+
+const tn__transport *tn__transport_of_launch(void)
+{
+    long size = number("WORLD_SIZE"), rank = number("RANK");
+    const char *address = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    if (launched_by_mpi())
+        return load_mpi();
+    if (size <= 1 || rank < 0)
+        return &tn__transport_alone;
+    if (rank < size && address && *address && port && *port)
+        return &tn__transport_sockets;
+    tn__fail(TN_ERR_UNSUPPORTED, "comm",
+             "this process is rank %ld of %ld (RANK, WORLD_SIZE), and the others cannot be found: expected a rank below "
+             "that, and rank 0's address in MASTER_ADDR and MASTER_PORT, as 'tanso launch' sets them, or mpirun or srun "
+             "to have started it, or WORLD_SIZE unset",
+             rank, size);
+    return NULL;
 }

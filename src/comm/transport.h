@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What carries elements between processes: MPI, in a shared object of its own, or nothing but memory for a process that
- * is alone. A transport starts transfers of host memory and tells when they are done; who waits, for how long, and what
- * is told of it is the library's (wait.c). Its functions are called by one thread at a time.
+ * What carries elements between processes. Of host memory: MPI, in a shared object of its own, sockets, or nothing but
+ * memory for a process that is alone. Such a transport starts transfers and tells when they are done; who waits, for
+ * how long, and what is told of it is the library's (wait.c). Of devices' memory: NCCL, in a shared object of its own.
+ * It puts a transfer on a stream, and nobody waits. Their functions are called by one thread at a time.
  *
  * A plug-in uses nothing of the library but what it is given here, so that programs that carry libtanso.a have it too.
  */
@@ -10,6 +11,7 @@
 #define TN_COMM_TRANSPORT_H
 
 #include <tanso/comm.h>
+#include <tanso/device.h>
 
 typedef enum tn__transfer_kind {
     TN__ALL_REDUCE,
@@ -81,5 +83,35 @@ typedef struct tn__transport {
     void (*send_note)(int to, const tn__note *note);
     bool (*take_note)(tn__note *note);
 } tn__transport;
+
+/* ---- between devices ---- */
+
+/* What one rank makes and all need to know, so that their devices find each other. */
+typedef struct tn__link_name {
+    char bytes[128];
+} tn__link_name;
+
+typedef struct tn__link tn__link; /* one rank's end of what connects the devices of a group */
+
+typedef enum tn__link_library { TN__LINK_ABSENT, TN__LINK_REFUSED, TN__LINK_THERE } tn__link_library;
+
+typedef struct tn__link_transport {
+    const char *version; /* TN_BUILD_VERSION of the build */
+    const char *name;    /* "NCCL" */
+    tn_device_kind kind; /* of the devices whose memory it takes */
+    /* Opens its library, once; unless that is there, with why. */
+    tn__link_library (*open)(tn__why *why);
+    /* Whether it carries, and combines, this dtype; what only moves elements carries them all. */
+    bool (*takes)(tn__transfer_kind kind, tn_comm_op op, tn_dtype dtype);
+    bool (*make_name)(tn__link_name *name, tn__why *why);
+    /* Begins to connect the device whose context is current; tested until it is done. NULL with why not. */
+    tn__link *(*join)(const tn__link_name *name, int rank, int size, tn__why *why);
+    /* Puts a transfer, whose addresses are the device's, on a stream; tested until it is there. False with why not. */
+    bool (*start)(tn__link *link, const tn__transfer *transfer, void *stream, tn__why *why);
+    /* 1: what was begun is done, so far as the host is concerned; 0: not yet; -1: the link has failed, with why. */
+    int (*test)(tn__link *link, tn__why *why);
+    /* Broken: what is under way is called off, and streams go on behind it. */
+    void (*free)(tn__link *link, bool broken);
+} tn__link_transport;
 
 #endif

@@ -26,20 +26,19 @@ typedef struct leaver {
 static leaver *leavers;
 static int waiters; /* who waited, too, when this process gave up: they will say so and end, as it does */
 
-static double limit(void)
+double tn__comm_limit(void)
 {
     const char *text = getenv("TANSO_COMM_TIMEOUT");
     double seconds = text ? strtod(text, NULL) : 0;
     return seconds > 0 ? seconds : LIMIT;
 }
 
-/* A wait in progress: what for, since when, and, once it has asked, who has answered. */
+/* A wait in progress: what for, since when, and, once it has asked (0: not yet), who has answered; `missed` is since
+ * when it is known that one of them has left. */
 typedef struct wait {
     tn_comm *comm;
     const char *operation, *call;
-    double since, asked; /* 0: not yet */
-    double missed;       /* since when it is known that one of them has left; 0: all are there */
-    tn__note *answers;   /* by rank; NULL: none asked */
+    tn__lookout *l;
 } wait;
 
 static tn__note note_of(const wait *w, int kind)
@@ -67,7 +66,7 @@ static void add_leaver(const tn__note *note)
     leavers = new;
 }
 
-static void take_notes(wait *w)
+static void take_notes(const wait *w)
 {
     tn__note note;
     while (w->comm->transport->take_note(&note)) {
@@ -77,8 +76,8 @@ static void take_notes(wait *w)
         } else if (note.kind == TN__NOTE_ASKS) {
             tn__note answer = note_of(w, TN__NOTE_WAITS);
             w->comm->transport->send_note(note.from, &answer);
-        } else if (note.kind == TN__NOTE_WAITS && rank >= 0 && w->answers) {
-            w->answers[rank] = note;
+        } else if (note.kind == TN__NOTE_WAITS && rank >= 0 && w->l->answers) {
+            w->l->answers[rank] = note;
         }
     }
 }
@@ -103,53 +102,53 @@ static tn_status took_too_long(const wait *w)
 {
     tn__text text = {0};
     for (int r = 0; r < w->comm->place.size; r++) {
-        if (r != w->comm->place.rank && w->answers[r].kind != TN__NOTE_WAITS)
+        if (r != w->comm->place.rank && w->l->answers[r].kind != TN__NOTE_WAITS)
             tn__text_addf(&text, "; rank %d does not answer: it computes, or hangs", w->comm->members[r]);
     }
     for (int r = 0; r < w->comm->place.size; r++) {
-        if (r == w->comm->place.rank || w->answers[r].kind != TN__NOTE_WAITS)
+        if (r == w->comm->place.rank || w->l->answers[r].kind != TN__NOTE_WAITS)
             continue;
         waiters++;
-        tn__text_addf(&text, "; rank %d waits in %s", w->comm->members[r], w->answers[r].text);
+        tn__text_addf(&text, "; rank %d waits in %s", w->comm->members[r], w->l->answers[r].text);
     }
     char *who = tn__text_take(&text);
     tn_status status = tn__fail(TN_ERR_IO, w->operation,
                                 "rank %d has waited in %s for more than %g s (TANSO_COMM_TIMEOUT sets the limit)%s",
-                                w->comm->members[w->comm->place.rank], w->call, limit(), who ? who : "");
+                                w->comm->members[w->comm->place.rank], w->call, tn__comm_limit(), who ? who : "");
     tn__free(who);
     return status;
 }
 
-static tn_status ask(wait *w)
+static tn_status ask(const wait *w)
 {
     int size = w->comm->place.size;
-    w->answers = tn__calloc((size_t)size, sizeof *w->answers);
-    if (!w->answers)
-        return tn__fail_memory(w->operation, (size_t)size * sizeof *w->answers);
+    w->l->answers = tn__calloc((size_t)size, sizeof *w->l->answers);
+    if (!w->l->answers)
+        return tn__fail_memory(w->operation, (size_t)size * sizeof *w->l->answers);
     for (int r = 0; r < size; r++)
-        w->answers[r].kind = TN__NOTE_ASKS;
+        w->l->answers[r].kind = TN__NOTE_ASKS;
     tn__note question = note_of(w, TN__NOTE_ASKS);
     for (int r = 0; r < size; r++) {
         if (r != w->comm->place.rank)
             w->comm->transport->send_note(w->comm->members[r], &question);
     }
-    w->asked = tn__seconds();
+    w->l->asked = tn__seconds();
     return TN_OK;
 }
 
 /* A look around while it is not done: an error if waiting is of no use any more. */
-static tn_status look(wait *w)
+static tn_status look(const wait *w)
 {
     take_notes(w);
     double now = tn__seconds();
     const leaver *l = leaver_among(w->comm);
-    if (l && w->missed && now - w->missed > GRACE)
+    if (l && w->l->missed && now - w->l->missed > GRACE)
         return somebody_left(w, l);
-    if (l && !w->missed)
-        w->missed = now;
-    if (!w->asked && now - w->since > limit())
+    if (l && !w->l->missed)
+        w->l->missed = now;
+    if (!w->l->asked && now - w->l->since > tn__comm_limit())
         return ask(w);
-    return w->asked && now - w->asked > ANSWER ? took_too_long(w) : TN_OK;
+    return w->l->asked && now - w->l->asked > ANSWER ? took_too_long(w) : TN_OK;
 }
 
 /* Longer and longer pauses: others may want this processor. */
@@ -161,33 +160,69 @@ static void pause_for(long round)
         nanosleep(&(struct timespec){.tv_nsec = round < 3000 ? 20000 : 200000}, NULL);
 }
 
-tn_status tn__comm_transfer(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call)
+tn_status tn__comm_look(tn_comm *comm, tn__lookout *lookout, const char *operation, const char *call)
+{
+    tn_status status = look(&(wait){.comm = comm, .operation = operation, .call = call, .l = lookout});
+    comm->pending |= status != TN_OK && lookout->asked;
+    return status;
+}
+
+void tn__lookout_end(tn__lookout *lookout)
+{
+    tn__free(lookout->answers);
+    lookout->answers = NULL;
+}
+
+tn_status tn__comm_await(tn_comm *comm, const tn__awaited *awaited, int *done)
 {
     tn__why why = {""};
-    const tn__transport *t = comm->transport;
-    void *request = t->start(comm->group, transfer, &why);
-    int done = request ? t->test(comm->group, request, &why) : -1;
-    wait w = {.comm = comm, .operation = operation, .call = call, .since = done ? 0 : tn__seconds()};
+    *done = awaited->test(awaited->what, &why);
+    tn__lookout lookout = {.since = *done ? 0 : tn__seconds()};
     tn_status status = TN_OK;
-    for (long round = 0; done == 0 && status == TN_OK; round++) {
+    for (long round = 0; *done == 0 && status == TN_OK; round++) {
         if (round % 64 == 63 || round > 1000)
-            status = look(&w);
+            status = tn__comm_look(comm, &lookout, awaited->operation, awaited->call);
         pause_for(round);
         if (status == TN_OK)
-            done = t->test(comm->group, request, &why);
+            *done = awaited->test(awaited->what, &why);
     }
-    tn__free(w.answers);
-    comm->pending |= status != TN_OK && w.asked;
+    tn__lookout_end(&lookout);
+    if (*done < 0)
+        status = tn__fail(TN_ERR_IO, awaited->operation, "%s failed in %s: %s", awaited->call, awaited->name, why.text);
+    return status == TN_OK ? TN_OK : tn__comm_break(comm, *done < 0);
+}
+
+typedef struct started {
+    tn_comm *comm;
+    void *request; /* NULL: it was not, for a reason */
+    const tn__why *not;
+} started;
+
+static int test_transfer(void *what, tn__why *why)
+{
+    const started *s = what;
+    if (s->request)
+        return s->comm->transport->test(s->comm->group, s->request, why);
+    *why = *s->not;
+    return -1;
+}
+
+tn_status tn__comm_transfer(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call)
+{
+    tn__why not = {""};
+    started s = {.comm = comm, .request = comm->transport->start(comm->group, transfer, &not), .not = &not};
+    int done;
+    tn_status status = tn__comm_await(comm, &(tn__awaited){.test = test_transfer, .what = &s, .operation = operation,
+                                                           .name = comm->transport->name, .call = call}, &done);
     comm->given_up |= done == 0;
-    if (done < 0)
-        status = tn__fail(TN_ERR_IO, operation, "%s failed in %s: %s", call, t->name, why.text);
-    return status == TN_OK ? TN_OK : tn__comm_break(comm, done < 0);
+    return status;
 }
 
 void tn__comm_await_leavers(const tn_comm *world)
 {
     double since = tn__seconds();
-    wait w = {.comm = (tn_comm *)world, .call = "the end of the process"};
+    tn__lookout none = {0};
+    wait w = {.comm = (tn_comm *)world, .call = "the end of the process", .l = &none};
     for (int left = 0; left < waiters && tn__seconds() - since < ANSWER; pause_for(3000)) {
         take_notes(&w);
         left = 0;

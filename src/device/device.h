@@ -92,6 +92,10 @@ typedef struct tn__stream_ops {
     tn_status (*event_follow)(tn__device *device, void *event); /* this thread's stream waits */
     tn_status (*event_wait)(tn__device *device, void *event);   /* until it is reached */
     tn_status (*event_elapsed)(tn__device *device, void *from, void *to, double *seconds);
+    /* For another library's work: this thread's stream, with all that it was asked in front, and the device's context
+     * current; NULL with a latched error. Afterwards it is given back. What may turn out to be spoilt is waited for. */
+    void *(*stream_take)(tn__device *device);
+    void (*stream_give)(tn__device *device);
 } tn__stream_ops;
 
 struct tn__device {
@@ -110,6 +114,9 @@ struct tn__device {
     /* Lanes beside the own one: the backend sets it under its lock, which whoever asks for something takes. */
     _Atomic uint32_t lanes;
     _Atomic uint64_t tick; /* pieces of work that were asked for while there were some */
+    /* Other processes' devices may have to do something before this one's work is done (comm/link.c): whoever waits for
+     * it calls this again and again, with when he began, and -1 when it is done. NULL: nothing of the kind. */
+    void (*_Atomic watch)(tn__device *device, double since);
 };
 
 /* Whether work may go side by side, so that who used what matters. */

@@ -290,7 +290,7 @@ int main(void)
 {
     if (!ranks_begin(&comm, &rank, &size))
         return 1;
-    const char *launched = getenv("OMPI_COMM_WORLD_SIZE");
+    const char *by_mpi = getenv("OMPI_COMM_WORLD_SIZE"), *launched = by_mpi ? by_mpi : getenv("WORLD_SIZE");
     if (size != (launched ? atoi(launched) : 1))
         return 1;
     seed = shared_seed(comm);

@@ -155,6 +155,10 @@ tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, tn__cuda_p
 /* Before a wait by other means: counted, and reported or forbidden. Where a wait cannot be left out, what is latched is
  * all. Other GPUs are given what is held back of theirs, so that they work meanwhile. */
 tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why);
+/* Waits for runs that may yet fail, before others get what they have computed (peer.c). */
+tn_status tn__cuda_be_sure(tn__cuda_device *device, const char *why);
+/* Until a lane, or an event in one (NULL: none), is done, looking around where work may wait for other processes. */
+CUresult tn__cuda_await(tn__cuda_device *device, int lane, CUevent event);
 /* The same where the GPU may be idle, and then nothing is waited for. */
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why);
 

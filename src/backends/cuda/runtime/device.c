@@ -61,7 +61,7 @@ tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, tn__cuda_p
 {
     tn_status status = tn__cuda_may_wait(device, why);
     if (status == TN_OK)
-        status = tn__cuda_check(device, device->driver->cuEventSynchronize(event), why);
+        status = tn__cuda_check(device, tn__cuda_await(device, point.lane, event), why);
     if (status == TN_OK)
         tn__cuda_good(device, point);
     return status;

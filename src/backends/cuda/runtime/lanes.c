@@ -6,7 +6,11 @@
  * until now more likely than what is asked in between. So copies into memory of the step before last do not wait for
  * the last step.
  */
+#include <sched.h>
+#include <time.h>
+
 #include "backends/cuda/runtime/cuda.h"
+#include "core/clock.h"
 
 /* Under the lock, as all below. What is held back of the own lane has been launched. */
 static tn_status mark(tn__cuda_device *device, tn__cuda_lane *lane)
@@ -117,6 +121,39 @@ void tn__cuda_lane_free(tn__device *owner, int number)
 
 /* ---- waiting ---- */
 
+/* Busily at first, since a step takes as long as a pause does. */
+static void pause_for(long round)
+{
+    if (round > 100000)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    else if (round > 1000)
+        sched_yield();
+}
+
+CUresult tn__cuda_await(tn__cuda_device *device, int number, CUevent event)
+{
+    const tn__cuda_driver *driver = device->driver;
+    CUstream stream = device->lane[number].stream;
+    void (*watch)(tn__device *, double) = device->owner->watch;
+    if (!watch)
+        return event ? driver->cuEventSynchronize(event) : driver->cuStreamSynchronize(stream);
+    double since = tn__seconds();
+    CUresult result;
+    for (long round = 0;; round++) {
+        result = event ? driver->cuEventQuery(event) : driver->cuStreamQuery(stream);
+        if (result != CUDA_ERROR_NOT_READY)
+            break;
+        if (round % 64 == 63) {
+            (void)driver->cuStreamQuery(stream);
+            watch(device->owner, since);
+        }
+        pause_for(round);
+    }
+    if (!event)
+        watch(device->owner, -1);
+    return result;
+}
+
 /* The lock is not held meanwhile: others go on. */
 CUresult tn__cuda_finish_lane(tn__cuda_device *device, int number)
 {
@@ -125,7 +162,7 @@ CUresult tn__cuda_finish_lane(tn__cuda_device *device, int number)
     uint64_t asked = lane->asked;
     tn__cuda_point here = tn__cuda_here(device, number);
     pthread_mutex_unlock(&device->lock);
-    CUresult result = device->driver->cuStreamSynchronize(lane->stream);
+    CUresult result = tn__cuda_await(device, number, NULL);
     if (result == CUDA_SUCCESS)
         tn__cuda_good(device, here);
     pthread_mutex_lock(&device->lock);

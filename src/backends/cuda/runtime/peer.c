@@ -9,7 +9,7 @@
 
 /* A run that fails marks what it and later ones have computed as spoilt (failure.c), but not a copy that another device
  * has: so no run that may fail is under way. */
-static tn_status be_sure(tn__cuda_device *device)
+tn_status tn__cuda_be_sure(tn__cuda_device *device, const char *why)
 {
     tn_status status = TN_OK;
     uint64_t last = device->may_fail;
@@ -19,7 +19,7 @@ static tn_status be_sure(tn__cuda_device *device)
         int lane = __builtin_ctz(lanes);
         CUresult result = device->driver->cuStreamQuery(device->lane[lane].stream);
         if (result == CUDA_ERROR_NOT_READY) {
-            status = tn__cuda_may_wait(device, "what goes to another GPU may yet fail");
+            status = tn__cuda_may_wait(device, why);
             result = status == TN_OK ? tn__cuda_finish_lane(device, lane) : CUDA_SUCCESS;
         }
         if (status == TN_OK)
@@ -105,7 +105,7 @@ tn_status tn__cuda_copy_from(tn__device *owner, void *to, tn__device *other_owne
     if (status == TN_OK)
         status = tn__cuda_look(other);
     if (status == TN_OK)
-        status = be_sure(other);
+        status = tn__cuda_be_sure(other, "what goes to another GPU may yet fail");
     if (status == TN_OK)
         status = tn__cuda_enter(device, "to");
     if (status == TN_OK)

@@ -100,6 +100,26 @@ static tn_status event_elapsed(tn__device *owner, void *from, void *to, double *
     return status;
 }
 
+static void *stream_take(tn__device *owner)
+{
+    tn__cuda_device *device = tn__cuda_of(owner);
+    tn_status status = tn__cuda_enter(device, "comm");
+    if (status == TN_OK)
+        status = tn__cuda_look(device);
+    if (status == TN_OK)
+        status = tn__cuda_be_sure(device, "what goes to another process may yet fail");
+    return status == TN_OK ? tn__cuda_stream(device) : NULL;
+}
+
+static void stream_give(tn__device *owner)
+{
+    tn__cuda_device *device = tn__cuda_of(owner);
+    pthread_mutex_lock(&device->lock);
+    device->started++;
+    tn__cuda_asked(device);
+    pthread_mutex_unlock(&device->lock);
+}
+
 const tn__stream_ops tn__cuda_streams = {
     .stream_new = tn__cuda_lane_new,
     .stream_free = tn__cuda_lane_free,
@@ -112,4 +132,6 @@ const tn__stream_ops tn__cuda_streams = {
     .event_follow = event_follow,
     .event_wait = event_wait,
     .event_elapsed = event_elapsed,
+    .stream_take = stream_take,
+    .stream_give = stream_give,
 };

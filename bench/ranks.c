@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows about several processes, each with a device of the kind that --device names: tanso launch -n 2 bench/ranks
+ * --device cuda:0. Sums over the ranks of 16 KiB to 256 MiB, and a step of a perceptron at a batch of 100 a rank, whose
+ * gradients become means. Alone there is the step; rank 0 reports.
+ */
+#include "measure.h"
+
+enum { BATCH = 100, BATCHES = 50, REPETITIONS = 20, IN = 784, UNITS = 1000, OUT = 10 };
+
+typedef struct ranks {
+    const bench *b;
+    tn_comm *comm;
+    int rank, size;
+    tn_device device;
+} ranks;
+
+/* As many calls on every rank, whatever they take. */
+static timing timed(const ranks *r, work_fn work, void *context, int calls)
+{
+    double seconds[REPETITIONS];
+    for (int i = -2; i < REPETITIONS; i++) {
+        if (tn_comm_barrier(r->comm) != TN_OK)
+            break;
+        double begin = now();
+        for (int k = 0; k < calls; k++)
+            work(context, k == calls - 1);
+        if (i >= 0)
+            seconds[i] = (now() - begin) / calls;
+    }
+    return timing_of(seconds, REPETITIONS);
+}
+
+static void tell(const ranks *r, row_facts facts, timing t)
+{
+    if (r->rank == 0 && tn_ok())
+        report(r->b, facts, t);
+}
+
+/* ---- sums ---- */
+
+typedef struct sum {
+    const ranks *r;
+    tn_array *x;
+} sum;
+
+static void sum_once(void *context, bool last)
+{
+    const sum *s = context;
+    TN_SCOPE {
+        tn_array *all = tn_comm_all_reduce(s->r->comm, s->x, TN_COMM_SUM);
+        if (tn_eval(all) == TN_OK && last)
+            (void)!tn_synchronize(s->r->device); /* a failure is latched */
+    }
+}
+
+static void sums(const ranks *r, int64_t kib)
+{
+    char name[64], work[64];
+    snprintf(name, sizeof name, "all-reduce-%lldk-%d", (long long)kib, r->size);
+    snprintf(work, sizeof work, "sum of %lld KiB of float32 over %d ranks", (long long)kib, r->size);
+    if (!wanted(r->b, name))
+        return;
+    TN_SCOPE {
+        sum s = {r, tn_ones(TN_SHAPE(kib * 256), .device = r->device)};
+        settle(s.x);
+        tell(r, (row_facts){.row = name, .work = work, .bytes = (double)kib * 1024},
+             timed(r, sum_once, &s, kib < 65536 ? 20 : 4));
+    }
+}
+
+/* ---- a step ---- */
+
+typedef struct training {
+    const ranks *r;
+    tn_layer *net;
+    tn_optimizer *optimizer;
+    tn_loader *loader;
+} training;
+
+static void step(void *context, bool last)
+{
+    training *t = context;
+    tn_batch batch;
+    if (!tn_loader_next(t->loader, &batch))
+        return;
+    TN_SCOPE {
+        tn_array *loss = tn_softmax_cross_entropy(tn_forward(t->net, batch.x), batch.t);
+        if (tn_backward(loss) == TN_OK && tn_step(t->optimizer) == TN_OK && last)
+            (void)!tn_synchronize(t->r->device);
+    }
+}
+
+static void steps(const ranks *r)
+{
+    char name[64], work[96];
+    snprintf(name, sizeof name, "mlp-ranks-%d", r->size);
+    snprintf(work, sizeof work, "784-1000-1000-10, batch 100 a rank, momentum, %d ranks", r->size);
+    if (!wanted(r->b, name))
+        return;
+    training t = {.r = r};
+    t.net = tn_sequential(tn_linear(UNITS, .in = IN), tn_relu_layer(), tn_linear(UNITS, .in = UNITS), tn_relu_layer(),
+                          tn_linear(OUT, .in = UNITS));
+    tn_layer_to(t.net, r->device);
+    t.optimizer = tn_momentum_sgd(t.net, .lr = 0.001);
+    TN_SCOPE {
+        tn_array *x = tn_random_normal(TN_SHAPE(BATCH * BATCHES, IN), .device = tn_cpu());
+        tn_array *labels = tn_random_integers(0, OUT, TN_SHAPE(BATCH * BATCHES), .device = tn_cpu());
+        t.loader = tn_loader_new(tn_dataset_arrays(x, labels), .batch = BATCH, .repeat = true, .device = r->device);
+    }
+    if (tn_optimizer_distribute(t.optimizer, r->comm) == TN_OK)
+        tell(r, (row_facts){.row = name, .work = work}, timed(r, step, &t, 100));
+    tn_optimizer_free(t.optimizer);
+    tn_layer_free(t.net);
+    tn_loader_free(t.loader);
+}
+
+int main(int argc, char **argv)
+{
+    static const int64_t sizes[] = {16, 256, 1024, 16384, 262144};
+    bench b = bench_flags(argc, argv);
+    ranks r = {.b = &b, .comm = tn_comm_world(), .device = b.device};
+    r.rank = tn_comm_rank(r.comm);
+    r.size = tn_comm_size(r.comm);
+    if (b.device.kind == TN_DEVICE_CUDA)
+        r.device.index = tn_comm_local_rank(r.comm);
+    tn_seed(1);
+    if (tn_comm_status(r.comm) != TN_OK || tn_set_device(r.device) != TN_OK)
+        return 1;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && r.size > 1; i++)
+        sums(&r, sizes[i]);
+    steps(&r);
+    return tn_ok() ? 0 : 1;
+}

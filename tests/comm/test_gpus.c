@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranks that have a GPU each: what goes from one's memory to the other's, by a library of the tests' own (tests/nccl)
+ * between the GPUs of a driver of the tests' own (tests/emulator). This program starts itself as two ranks, which meet
+ * by MASTER_ADDR and MASTER_PORT, once for each way in which that goes well or does not.
+ */
+#include "comm/ranks.h"
+
+#include <arpa/inet.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the ranks ---- */
+
+static tn_comm *comm;
+static int rank, size;
+static uint64_t seed;
+
+static tn_array *here(tn_array *x) { return tn_to(x, tn_cuda(rank)); }
+
+/* What arrays of the host become, and stay on the GPU. */
+static void assert_there(tn_array *got, tn_array *expected)
+{
+    if (!tn_device_equal(tn_device_of(got), tn_cuda(rank)))
+        fail_msg("on %s: %s", tn_device_name(tn_device_of(got)), tn_ok() ? "no error" : tn_error());
+    assert_same(tn_to(got, tn_cpu()), expected);
+}
+
+static tn_array *all_of(tn_dtype dtype, tn_shape shape)
+{
+    tn_array *a = held_by(0, seed, dtype, shape), *b = held_by(1, seed, dtype, shape);
+    return tn_stack(2, (const tn_array *[]){a, b}, 0);
+}
+
+static void check_moves(tn_dtype dtype, tn_shape shape, int root)
+{
+    tn_array *own = held_by(rank, seed, dtype, shape), *all = all_of(dtype, shape), *x = here(own);
+    tn_array *nothing = tn_zeros(TN_SHAPE(0), .dtype = dtype);
+    assert_there(tn_comm_all_gather(comm, x), all);
+    assert_there(tn_comm_gather(comm, x, root), rank == root ? all : nothing);
+    assert_there(tn_comm_broadcast(comm, x, root), held_by(root, seed, dtype, shape));
+    assert_there(tn_comm_scatter(comm, here(all), root), own);
+    tn_array *other = held_by(1 - rank, seed, dtype, shape); /* as element `rank` of what each rank has is its own */
+    tn_array *given[] = {rank ? other : own, rank ? own : other};
+    tn_array *got[] = {held_by(rank, seed, dtype, shape), held_by(rank, seed, dtype, shape)};
+    assert_there(tn_comm_all_to_all(comm, here(tn_stack(2, (const tn_array *const *)given, 0))),
+                 tn_stack(2, (const tn_array *const *)got, 0));
+}
+
+static void check_sums(tn_dtype dtype, tn_shape shape, int root)
+{
+    tn_array *own = held_by(rank, seed, dtype, shape), *x = here(own);
+    tn_array *sum = tn_add(held_by(0, seed, dtype, shape), held_by(1, seed, dtype, shape));
+    assert_there(tn_comm_all_reduce(comm, x, TN_COMM_SUM), sum);
+    assert_there(tn_comm_reduce(comm, x, TN_COMM_SUM, root), rank == root ? sum : tn_zeros(TN_SHAPE(0), .dtype = dtype));
+    tn_array *twice = tn_stack(2, (const tn_array *[]){own, own}, 0);
+    assert_there(tn_comm_reduce_scatter(comm, here(twice), TN_COMM_SUM), sum);
+    if (!tn_dtype_is_float(dtype) && !tn_dtype_is_complex(dtype))
+        assert_there(tn_comm_all_reduce(comm, x, TN_COMM_MAX),
+                     tn_maximum(held_by(0, seed, dtype, shape), held_by(1, seed, dtype, shape)));
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    static const tn_shape shapes[] = {{.ndim = 0}, {1, {0}}, {2, {3, 5}}};
+    for (int d = 1; d < TN_DTYPE_COUNT; d++)
+        for (int s = 0; s < 3; s++) TN_SCOPE {
+            check_moves((tn_dtype)d, shapes[s], (d + s) % 2);
+            if (d != TN_INT16 && d != TN_UINT16) /* by kernels, below */
+                check_sums((tn_dtype)d, shapes[s], (d + s) % 2);
+        }
+}
+
+/* What takes several pieces, and a slice, which lies apart. */
+static void test_many(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_shape shape = TN_SHAPE(211, 301);
+        tn_array *sum = tn_add(held_by(0, seed, TN_FLOAT32, shape), held_by(1, seed, TN_FLOAT32, shape));
+        tn_array *x = here(held_by(rank, seed, TN_FLOAT32, shape));
+        for (int i = 0; i < 3; i++)
+            assert_there(tn_comm_all_reduce(comm, x, TN_COMM_SUM), sum);
+        assert_there(tn_comm_all_reduce(comm, tn_slice_axis(x, 0, 7, 9, 1), TN_COMM_SUM), tn_slice_axis(sum, 0, 7, 9, 1));
+    }
+}
+
+/* What NCCL does not combine, or not as it is meant: 16 bits, and extremes, which keep NaN. */
+static void test_by_kernels(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        float own[] = {1, -2, rank ? NAN : 3, (float)rank}, most[4];
+        int16_t high[] = {32767, (int16_t)rank}, sums[2];
+        tn_array *x = here(tn_from_host(own, TN_SHAPE(4), TN_FLOAT32));
+        assert_int_equal(tn_to_host(tn_comm_all_reduce(comm, x, TN_COMM_MAX), most, sizeof most), TN_OK);
+        assert_true(most[0] == 1 && most[1] == -2 && isnan(most[2]) && most[3] == 1);
+        x = here(tn_from_host(high, TN_SHAPE(2), TN_INT16));
+        assert_int_equal(tn_to_host(tn_comm_all_reduce(comm, x, TN_COMM_SUM), sums, sizeof sums), TN_OK);
+        assert_true(sums[0] == -2 && sums[1] == 1);
+    }
+}
+
+static int check_values(void)
+{
+    seed = shared_seed(comm);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_many),
+                                       cmocka_unit_test(test_by_kernels)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    printf("%d checks failed\n", failed);
+    return failed;
+}
+
+static tn_status everybody(void)
+{
+    float one = 1, sum;
+    tn_array *x = here(tn_from_host(&one, (tn_shape){.ndim = 0}, TN_FLOAT32));
+    return tn_to_host(tn_comm_all_reduce(comm, x, TN_COMM_SUM), &sum, sizeof sum);
+}
+
+static int run_rank(const char *mode)
+{
+    if (!ranks_begin(&comm, &rank, &size))
+        return 1;
+    if (strcmp(mode, "values") == 0)
+        return check_values();
+    for (int i = 0; i < 4 && everybody() == TN_OK; i++) {
+        if (rank == 1 && i == 1 && strcmp(mode, "ends") == 0)
+            return 0;
+        if (rank == 1 && i == 1 && strcmp(mode, "killed") == 0)
+            raise(SIGKILL);
+        if (rank == 1 && i == 1 && strcmp(mode, "hangs") == 0)
+            nanosleep(&(struct timespec){.tv_sec = 4}, NULL);
+    }
+    printf("%s\n", tn_ok() ? "all is well" : tn_error());
+    return 0;
+}
+
+/* ---- what they say ---- */
+
+typedef struct run {
+    const char *mode, *environment, *words[3]; /* words: that rank 0 says; NULL: no more */
+    int both;                                  /* rank 1 says so, too */
+} run;
+
+static const run runs[] = {
+    {"values", "", {"\n0 checks failed"}, 1},
+    {"ends", "", {"rank 1 has ended", "all_reduce(sum) of float32 ()", "fewer calls"}, 0},
+    {"killed", "", {"rank 1 has ended", "it was killed"}, 0},
+    {"hangs", "", {"rank 1 does not answer", "TANSO_COMM_TIMEOUT"}, 0},
+    {"network", "TANSO_FAKE_NCCL_FAILS=2", {"NCCL", "the network, or another rank, failed: as the test says"}, 1},
+    {"version", "TANSO_FAKE_NCCL_VERSION=30102", {"rank 0", "NCCL 3.1.2", "expected one of major version 2"}, 1},
+    {"absent", "LD_LIBRARY_PATH=$TANSO_TEST_DRIVER:$TANSO_TEST_KERNELS", {"by way of the host", "libnccl.so.2", "all is well"}, 0},
+};
+enum { RUNS = sizeof runs / sizeof *runs };
+
+/* A port of this machine that nobody has now. */
+static int free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, length), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &length), 0);
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+static FILE *begin(const run *r, int number, int port)
+{
+    char self[2048], command[8192];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    assert_true(length > 0);
+    self[length] = 0;
+    snprintf(command, sizeof command,
+             "unset CUDA_HOME CUDA_PATH; export LD_LIBRARY_PATH=\"$TANSO_TEST_DRIVER:$TANSO_TEST_NCCL\"; %s WORLD_SIZE=2 "
+             "RANK=%d MASTER_ADDR=127.0.0.1 MASTER_PORT=%d TANSO_COMM_TIMEOUT=%d TANSO_TEST_GPUS=%s "
+             "TANSO_EMULATOR_FOLDER=\"$TANSO_TEST_KERNELS\" TANSO_CACHE_DIR=\"$TANSO_TEST_KERNELS\" exec '%s' gpus "
+             "2>&1",
+             r->environment, number, port, strcmp(r->mode, "hangs") == 0 ? 1 : 20, r->mode,
+             self);
+    return popen(command, "r");
+}
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    FILE *output[RUNS][2];
+    assert_int_equal(system("echo no library >\"$TANSO_TEST_KERNELS/libnccl.so.2\""), 0); /* of "absent" */
+    for (int i = 0; i < RUNS; i++) {
+        int port = free_port();
+        for (int r = 0; r < 2; r++)
+            assert_non_null(output[i][r] = begin(&runs[i], r, port));
+    }
+    for (int i = 0; i < RUNS; i++)
+        for (int r = 0; r < 2; r++) {
+            static char text[1 << 16];
+            text[fread(text, 1, sizeof text - 1, output[i][r])] = 0;
+            pclose(output[i][r]);
+            for (int w = 0; w < 3 && runs[i].words[w] && (r == 0 || runs[i].both); w++)
+                if (!strstr(text, runs[i].words[w]))
+                    fail_msg("%s: expected rank %d to say '%s', got\n%s", runs[i].mode, r, runs[i].words[w], text);
+        }
+}
+
+int main(void)
+{
+    const char *mode = getenv("TANSO_TEST_GPUS");
+    if (mode)
+        return run_rank(mode);
+    if (!getenv("TANSO_TEST_NCCL")) {
+        print_message("skipped: no NCCL plug-in, or its library of the tests' own\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
