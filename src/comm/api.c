@@ -110,7 +110,7 @@ static tn__node *mean_of(const tn_comm *comm, tn_comm_op op, tn__node *sum)
  * of devices does not combine as it is meant: extremes of what may be NaN, products of complex numbers. */
 static tn__node *reduced_here(tn_comm *comm, const tn__collective_call *call, tn__node *x)
 {
-    static const tn__op by[] = {[TN_COMM_SUM] = TN__OP_SUM, [TN_COMM_MAX] = TN__OP_MAX, [TN_COMM_MIN] = TN__OP_MIN, [TN_COMM_PROD] = TN__OP_PROD};
+    static const tn__op by[] = {[TN_COMM_MAX] = TN__OP_MAX, [TN_COMM_MIN] = TN__OP_MIN, [TN_COMM_PROD] = TN__OP_PROD};
     const tn__collective_call gather = {.kind = call->kind == TN__REDUCE       ? TN__GATHER
                                                 : call->kind == TN__ALL_REDUCE ? TN__ALL_GATHER
                                                                                : TN__ALL_TO_ALL,

@@ -5,8 +5,8 @@
  * one has no library for it, there is none, and elements go by way of the host.
  *
  * A transfer is put on the stream that its rank's device works on, and nobody waits for it. So it is whoever waits for
- * the device later who may wait for a rank that never comes: the device has him look around (`watch`), and where that is
- * of no use the link is called off, which lets the stream go on, and what came behind the transfer is spoilt.
+ * the device later who may wait for a rank that never comes: the device has him look around (`watch`), and where that
+ * is of no use the link is called off, which lets the stream go on, and what came behind the transfer is spoilt.
  */
 #include <pthread.h>
 #include <stdio.h>

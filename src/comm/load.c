@@ -92,9 +92,9 @@ const tn__transport *tn__transport_of_launch(void)
     if (rank < size && address && *address && port && *port)
         return &tn__transport_sockets;
     tn__fail(TN_ERR_UNSUPPORTED, "comm",
-             "this process is rank %ld of %ld (RANK, WORLD_SIZE), and the others cannot be found: expected a rank below "
-             "that, and rank 0's address in MASTER_ADDR and MASTER_PORT, as 'tanso launch' sets them, or mpirun or srun "
-             "to have started it, or WORLD_SIZE unset",
+             "this process is rank %ld of %ld (RANK, WORLD_SIZE), and the others cannot be found: expected a rank "
+             "below that, and rank 0's address in MASTER_ADDR and MASTER_PORT, as 'tanso launch' sets them, or mpirun "
+             "or srun to have started it, or WORLD_SIZE unset",
              rank, size);
     return NULL;
 }

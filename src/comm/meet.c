@@ -81,7 +81,11 @@ static bool move(int fd, void *data, size_t bytes, bool out, double until)
     return true;
 }
 
-static bool put(int fd, const void *data, size_t bytes, double until) { return move(fd, (void *)data, bytes, true, until); }
+static bool put(int fd, const void *data, size_t bytes, double until)
+{
+    return move(fd, (void *)data, bytes, true, until);
+}
+
 static bool get(int fd, void *data, size_t bytes, double until) { return move(fd, data, bytes, false, until); }
 
 /* ---- sockets ---- */
@@ -124,7 +128,8 @@ static int connect_to(const struct sockaddr *address, socklen_t length, double u
 
 static int accept_one(int listener, double until)
 {
-    int on = 1, fd = wait_for(listener, POLLIN, until) ? accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    int on = 1;
+    int fd = wait_for(listener, POLLIN, until) ? accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
     if (fd >= 0)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return fd;

@@ -55,7 +55,8 @@ static void check_sums(tn_dtype dtype, tn_shape shape, int root)
     tn_array *own = held_by(rank, seed, dtype, shape), *x = here(own);
     tn_array *sum = tn_add(held_by(0, seed, dtype, shape), held_by(1, seed, dtype, shape));
     assert_there(tn_comm_all_reduce(comm, x, TN_COMM_SUM), sum);
-    assert_there(tn_comm_reduce(comm, x, TN_COMM_SUM, root), rank == root ? sum : tn_zeros(TN_SHAPE(0), .dtype = dtype));
+    assert_there(tn_comm_reduce(comm, x, TN_COMM_SUM, root),
+                 rank == root ? sum : tn_zeros(TN_SHAPE(0), .dtype = dtype));
     tn_array *twice = tn_stack(2, (const tn_array *[]){own, own}, 0);
     assert_there(tn_comm_reduce_scatter(comm, here(twice), TN_COMM_SUM), sum);
     if (!tn_dtype_is_float(dtype) && !tn_dtype_is_complex(dtype))
@@ -85,7 +86,8 @@ static void test_many(void **state)
         tn_array *x = here(held_by(rank, seed, TN_FLOAT32, shape));
         for (int i = 0; i < 3; i++)
             assert_there(tn_comm_all_reduce(comm, x, TN_COMM_SUM), sum);
-        assert_there(tn_comm_all_reduce(comm, tn_slice_axis(x, 0, 7, 9, 1), TN_COMM_SUM), tn_slice_axis(sum, 0, 7, 9, 1));
+        tn_array *some = tn_slice_axis(x, 0, 7, 9, 1);
+        assert_there(tn_comm_all_reduce(comm, some, TN_COMM_SUM), tn_slice_axis(sum, 0, 7, 9, 1));
     }
 }
 
@@ -154,7 +156,8 @@ static const run runs[] = {
     {"hangs", "", {"rank 1 does not answer", "TANSO_COMM_TIMEOUT"}, 0},
     {"network", "TANSO_FAKE_NCCL_FAILS=2", {"NCCL", "the network, or another rank, failed: as the test says"}, 1},
     {"version", "TANSO_FAKE_NCCL_VERSION=30102", {"rank 0", "NCCL 3.1.2", "expected one of major version 2"}, 1},
-    {"absent", "LD_LIBRARY_PATH=$TANSO_TEST_DRIVER:$TANSO_TEST_KERNELS", {"by way of the host", "libnccl.so.2", "all is well"}, 0},
+    {"absent", "LD_LIBRARY_PATH=$TANSO_TEST_DRIVER:$TANSO_TEST_KERNELS",
+     {"by way of the host", "libnccl.so.2", "all is well"}, 0},
 };
 enum { RUNS = sizeof runs / sizeof *runs };
 
@@ -177,8 +180,8 @@ static FILE *begin(const run *r, int number, int port)
     assert_true(length > 0);
     self[length] = 0;
     snprintf(command, sizeof command,
-             "unset CUDA_HOME CUDA_PATH; export LD_LIBRARY_PATH=\"$TANSO_TEST_DRIVER:$TANSO_TEST_NCCL\"; %s WORLD_SIZE=2 "
-             "RANK=%d MASTER_ADDR=127.0.0.1 MASTER_PORT=%d TANSO_COMM_TIMEOUT=%d TANSO_TEST_GPUS=%s "
+             "unset CUDA_HOME CUDA_PATH; export LD_LIBRARY_PATH=\"$TANSO_TEST_DRIVER:$TANSO_TEST_NCCL\"; %s "
+             "WORLD_SIZE=2 RANK=%d MASTER_ADDR=127.0.0.1 MASTER_PORT=%d TANSO_COMM_TIMEOUT=%d TANSO_TEST_GPUS=%s "
              "TANSO_EMULATOR_FOLDER=\"$TANSO_TEST_KERNELS\" TANSO_CACHE_DIR=\"$TANSO_TEST_KERNELS\" exec '%s' gpus "
              "2>&1",
              r->environment, number, port, strcmp(r->mode, "hangs") == 0 ? 1 : 20, r->mode,

@@ -72,7 +72,8 @@ static tn__link_library open_library(tn__why *why)
             found = fill_in(handle, &said);
         else
             snprintf(said.text, sizeof said.text,
-                     LIBRARY " cannot be loaded: %.300s; install NCCL, or set LD_LIBRARY_PATH to where it is", dlerror());
+                     LIBRARY " cannot be loaded: %.300s; install NCCL, or set LD_LIBRARY_PATH to where it is",
+                     dlerror());
     }
     *why = said;
     return found;
