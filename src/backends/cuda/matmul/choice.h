@@ -13,7 +13,7 @@ typedef struct tn__cuda_algorithm {
 } tn__cuda_algorithm;
 
 /* What to time: out = a b + beta out by each of `count` algorithms, and the operation's epilogue. */
-typedef struct tn__cuda_trial {
+typedef struct tn__cuda_products {
     cublasLtMatmulDesc_t operation;
     const cublasLtMatrixLayout_t *layout; /* by TN__CUDA_OUT, _A, _B */
     size_t bytes[TN__CUDA_FACTORS];       /* that each matrix spans, with its batch */
@@ -24,12 +24,12 @@ typedef struct tn__cuda_trial {
     bool bias;                            /* the epilogue adds one */
     int count;
     const cublasLtMatmulHeuristicResult_t *result;
-} tn__cuda_trial;
+} tn__cuda_products;
 
 /* Puts the algorithm for a product into *algorithm: what the folder of kernels remembers for `key` (all that the
  * product, the library and the GPU are), else the fastest, which is then remembered; the library's first proposal where
  * the product is small, or there is no memory to try it in. Never while a stream is captured. */
-void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const tn__cuda_trial *trial,
+void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const tn__cuda_products *products,
                                tn__cuda_algorithm *algorithm);
 
 #endif

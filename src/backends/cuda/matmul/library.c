@@ -181,15 +181,15 @@ static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const 
         return status;
     const long long rows[] = {p->m, p->m, p->k}, columns[] = {p->n, p->k, p->n};
     long long batches = p->batch.ndim ? p->batch.dim[p->batch.ndim - 1] : 1;
-    tn__cuda_trial trial = {.operation = operation,
-                            .layout = data->layout,
-                            .dtype = step->operand[0].dtype,
-                            .beta = step->beta,
-                            .bias = bias,
-                            .operations = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)batches,
-                            .wide = types[step->operand[0].dtype].scale == CUDA_R_64F,
-                            .count = count,
-                            .result = result};
+    tn__cuda_products trial = {.operation = operation,
+                               .layout = data->layout,
+                               .dtype = step->operand[0].dtype,
+                               .beta = step->beta,
+                               .bias = bias,
+                               .operations = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)batches,
+                               .wide = types[step->operand[0].dtype].scale == CUDA_R_64F,
+                               .count = count,
+                               .result = result};
     for (int i = 0; i < TN__CUDA_FACTORS; i++)
         trial.bytes[i] = span(data, i, &shape[i], rows[i], columns[i], itemsize);
     char *key = timed ? key_of(device, data, step, shape, alignment, bias) : NULL;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Moving operands to where a library wants them, and results from there. */
-#include "backends/cuda/linalg/library.h"
+#include "backends/cuda/ops/moving.h"
 #include "core/memory.h"
 #include "ops/ops.h"
 
 tn_status tn__cuda_copying_make(tn__cuda_copying *copy, tn__cuda_step *parent, tn__cuda_device *device,
-                               const tn__operand *to,
-                             const tn__operand *from)
+                                const tn__operand *to, const tn__operand *from)
 {
     tn__step *step = &copy->step;
     *step = *parent->step;
