@@ -121,6 +121,7 @@ fft=libcufft.so.$((major - 1)) solver=libcusolver.so.$((major - 1)) blas=libcubl
 library "whole/$blas" cublasLt driver/driver.h
 library "whole/$fft" cufft linalg/library_open.c
 library "whole/$solver" cusolver linalg/library_open.c
+library whole/libcudnn.so.9 cudnn convolution/open.c
 
 # NAME COUNT TEXT: a GPU is there, and so many things are missing; one of them is what the text says.
 misses() {
@@ -142,6 +143,8 @@ hide=libcufft
 misses whole 1 "missing    $fft not found: Fourier transforms are computed on the CPU; $toolkit"
 hide=libcusolver
 misses whole 1 "missing    $solver not found: decompositions of matrices and systems.* on the CPU; $toolkit"
+hide=libcudnn
+misses whole 1 "missing    libcudnn.so.9 not found: convolutions .* products of windows.*; install cuDNN 9, or set LD"
 hide='libcublasLt libcufft libcusolver'
 for text in "missing    $blas not found" " $fft not found" " $solver not found"; do
     misses whole 3 "$text"
@@ -154,7 +157,7 @@ hide="/usr/local/cuda libcusolver.so.$((major - 2))"
 misses parts 2 "missing    $fft lacks cufftDestroy: Fourier transforms are computed on the CPU; install a newer toolkit"
 misses parts 2 "$solver cannot be loaded: .*$solver: .*: decompositions of matrices"
 hide=''
-echo "8 sets of libraries"
+echo "9 sets of libraries"
 
 # ---- the first run's pause ----
 

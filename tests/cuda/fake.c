@@ -41,7 +41,7 @@ void fake_do(const fake_work *w)
     else if (w->kind == FAKE_SET)
         memset(w->to, 0, w->bytes);
     else if (w->kind == FAKE_CALL)
-        fake.calls(w->call);
+        (w->calls ? w->calls : fake.calls)(w->call);
     else if (w->kind == FAKE_LAUNCH && fake.kernel_runs)
         fake.kernel_runs(w->name, w->words, (const uint64_t *)w->words + fake.words, &w->failure);
 }

@@ -182,6 +182,14 @@ static CUresult elapsed(float *milliseconds, CUevent start, CUevent stop)
     return recorded[0].event == start && recorded[1].event == stop ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
+void fake_blas_clock(tn__cuda_driver *driver)
+{
+    if (driver->cuEventRecord != record)
+        record_elsewhere = driver->cuEventRecord;
+    driver->cuEventRecord = record;
+    driver->cuEventElapsedTime = elapsed;
+}
+
 tn__device *fake_blas_use(void)
 {
     tn__device *device = stand_in_use();
@@ -191,9 +199,7 @@ tn__device *fake_blas_use(void)
     tn__cuda_driver *driver = (tn__cuda_driver *)tn__cuda_of(device)->driver;
     libraries->blas = blas;
     libraries->has_blas = true;
-    record_elsewhere = driver->cuEventRecord;
-    driver->cuEventRecord = record;
-    driver->cuEventElapsedTime = elapsed;
+    fake_blas_clock(driver);
     fake.calls = done;
     fake.closes = NULL;
     fake.finds = NULL;

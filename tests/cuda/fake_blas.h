@@ -33,6 +33,8 @@ extern struct fake_blas {
 const fake_product *fake_blas_last(void);
 /* For fake.closes: what then is done as products are; it lives as long as the process, as a graph may do it again. */
 const fake_product *fake_product_kept(fake_product product);
+/* Has events tell the time by fake_blas.now. */
+void fake_blas_clock(tn__cuda_driver *driver);
 /* Opens cuda:0 on the fake driver as stand_in_use does, with this library and a clock for events; what a test's kernels
  * do, it says by fake.finds and fake.closes. NULL with a latched error. */
 tn__device *fake_blas_use(void);

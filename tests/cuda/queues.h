@@ -21,6 +21,7 @@ typedef struct fake_work {
     int64_t words[32];
     tn__cuda_failure failure;
     const void *call; /* CALL: what fake.closes has made of a launch */
+    void (*calls)(const void *call); /* by whom; NULL: fake.calls */
 } fake_work;
 
 /* Puts work on a stream, or into the graph that is captured from it: fake.c's. */

@@ -2,6 +2,7 @@
 /* The CUDA backend as the library sees it: its table, and what the plug-in exports. */
 #include "backends/cuda/runtime/backend.h"
 
+#include "backends/cuda/convolution/convolution.h"
 #include "backends/plugin.h"
 #include "tn_build_config.h"
 
@@ -20,6 +21,7 @@ static const tn__device_ops cuda_ops = {
     .missing = tn__cuda_missing,
     .streams = &tn__cuda_streams,
     .supports = tn__cuda_supports,
+    .convolves = tn__cuda_convolves,
     .launch = tn__cuda_launch_source,
 };
 

@@ -2,6 +2,7 @@
 /* What people want to know of a GPU. */
 #include <string.h>
 
+#include "backends/cuda/convolution/convolution.h"
 #include "backends/cuda/linalg/library.h"
 #include "backends/cuda/runtime/backend.h"
 
@@ -45,6 +46,7 @@ const char *tn__cuda_missing(tn__device *owner, int i)
 {
     tn__cuda_fft_library(tn__cuda_of(owner));
     tn__cuda_solver_library(tn__cuda_of(owner));
+    tn__cuda_dnn_there(tn__cuda_of(owner));
     for (int part = 0; part < TN__CUDA_PARTS; part++) {
         const char *text = tn__cuda_missing_part((tn__cuda_part)part);
         if (*text && i-- == 0)

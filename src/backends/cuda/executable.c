@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "backends/cuda/convolution/convolution.h"
 #include "backends/cuda/linalg/library.h"
 #include "backends/cuda/ops/rows.h"
 #include "backends/cuda/runtime/backend.h"
@@ -69,6 +70,9 @@ static const struct {
     {TN__OP_QR, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
     {TN__OP_SVD, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
     {TN__OP_EIGH, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
+    {TN__OP_CONVOLVE, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes},
+    {TN__OP_CONVOLVE_DATA, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes},
+    {TN__OP_CONVOLVE_WEIGHTS, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes},
 };
 
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)

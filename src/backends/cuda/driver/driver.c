@@ -121,21 +121,27 @@ const char *tn__cuda_missing_part(tn__cuda_part part)
     return missing[part];
 }
 
-#define GET_TOOLKIT "install CUDA's toolkit, or set LD_LIBRARY_PATH to where it is"
+#define GET(what)   "install " what ", or set LD_LIBRARY_PATH to where it is"
+#define GET_TOOLKIT GET("CUDA's toolkit")
 #define NOT_OPENED  *why_not ? "cannot be loaded: " : "not found", why_not
 
 static const struct {
     const char *stem, *costs;
     tn__log_level level;
+    const char *get, *newer;
 } parts[TN__CUDA_PARTS] = {
     [TN__CUDA_BLAS_PART] = {"libcublasLt.so",
                             "large products of matrices, and all of float16 and bfloat16, are computed by a plain "
                             "kernel, many times slower",
-                            TN__LOG_WARN},
-    [TN__CUDA_FFT_PART] = {"libcufft.so", "Fourier transforms are computed on the CPU", TN__LOG_INFO},
+                            TN__LOG_WARN, GET_TOOLKIT, "toolkit"},
+    [TN__CUDA_FFT_PART] = {"libcufft.so", "Fourier transforms are computed on the CPU", TN__LOG_INFO,
+                           GET_TOOLKIT, "toolkit"},
     [TN__CUDA_SOLVER_PART] = {"libcusolver.so",
                               "decompositions of matrices and systems of equations are computed on the CPU",
-                              TN__LOG_INFO},
+                              TN__LOG_INFO, GET_TOOLKIT, "toolkit"},
+    [TN__CUDA_DNN_PART] = {"libcudnn.so",
+                           "convolutions are computed as products of windows, slower and with more memory",
+                           TN__LOG_INFO, GET("cuDNN 9"), "cuDNN 9"},
 };
 
 bool tn__cuda_open_part(tn__cuda_part part, int newest, int oldest, const tn__cuda_entry *entries, int count, void *to)
@@ -143,11 +149,11 @@ bool tn__cuda_open_part(tn__cuda_part part, int newest, int oldest, const tn__cu
     void *handle = tn__cuda_open_versioned(parts[part].stem, newest, oldest);
     const char *lacks = handle ? tn__cuda_find_functions(handle, entries, count, to) : NULL;
     if (handle == NULL)
-        miss(part, parts[part].level, "%s.%d %s%s: %s; " GET_TOOLKIT, parts[part].stem, newest, NOT_OPENED,
-             parts[part].costs);
+        miss(part, parts[part].level, "%s.%d %s%s: %s; %s", parts[part].stem, newest, NOT_OPENED, parts[part].costs,
+             parts[part].get);
     else if (lacks)
-        miss(part, parts[part].level, "%s.%d lacks %s: %s; install a newer toolkit", parts[part].stem, newest, lacks,
-             parts[part].costs);
+        miss(part, parts[part].level, "%s.%d lacks %s: %s; install a newer %s", parts[part].stem, newest, lacks,
+             parts[part].costs, parts[part].newer);
     return handle && lacks == NULL;
 }
 

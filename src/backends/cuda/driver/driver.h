@@ -61,6 +61,7 @@ typedef struct tn__cuda_libraries {
     bool has_others;            /* more libraries may be looked for (tn__cuda_open_versioned): not beside a test's own
                                    driver */
     bool has_blas;              /* else products are the backend's own kernel's */
+    const struct tn__cudnn *dnn; /* a test's own cuDNN, which is not looked for then; NULL: none */
     int driver_version;         /* the newest CUDA that the driver serves: 13000 is 13.0 */
     int compiler_version;
     int device_count;
@@ -90,6 +91,7 @@ typedef enum tn__cuda_part {
     TN__CUDA_BLAS_PART,
     TN__CUDA_FFT_PART,
     TN__CUDA_SOLVER_PART,
+    TN__CUDA_DNN_PART,
     TN__CUDA_PARTS
 } tn__cuda_part;
 /* Opens a library and fills in its functions; if it is not there, or one of them, false, and it is noted. */

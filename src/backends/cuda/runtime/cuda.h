@@ -94,6 +94,8 @@ typedef struct tn__cuda_device {
     cublasLtHandle_t blas;     /* made when first needed */
     tn__cuda_packed *packed;   /* memory of matmul/split.c, while some step uses it */
     void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
+    void *dnn;                 /* cuDNN's, made when first needed */
+    struct tn__cudnn_plan *convolutions; /* its plans, the newest first */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
     CUevent handed;            /* the end of a lane that another GPU goes behind: see peer.c */
     uint32_t reaches;          /* GPUs, by their numbers, whose memory this one has been asked to reach */
@@ -116,7 +118,7 @@ typedef struct tn__cuda_device {
     _Atomic uint64_t may_fail, sure; /* the last run that may; all up to which have been waited for: peer.c */
     tn__error *failure;        /* one that nobody has been told of */
     tn__use latched;           /* by lanes: programs that may fail write the latch, those that overwrite read it */
-    tn__use shared;            /* by programs that use memory or handles of the device, `packed` or `solver` */
+    tn__use shared;            /* by programs that use memory or handles of the device, `packed`, `solver` or `dnn` */
     uint32_t executable_count; /* ever loaded */
     tn__executable *executables;
 } tn__cuda_device;

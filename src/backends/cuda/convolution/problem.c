@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* What a convolution's step asks of cuDNN, and what is refused without asking. */
+#include <string.h>
+
+#include "backends/cuda/convolution/plans.h"
+#include "ops/ops.h"
+
+enum { X = TN__CUDNN_X, W = TN__CUDNN_W, Y = TN__CUDNN_Y, TENSORS = TN__CUDNN_TENSORS };
+
+const uint8_t tn__cudnn_operands[TN__CUDNN_WAYS][TENSORS] = {
+    [TN__CUDNN_RESULT] = {Y, X, W}, [TN__CUDNN_DATA] = {X, Y, W}, [TN__CUDNN_WEIGHTS] = {W, X, Y}};
+
+static void lay(tn__cudnn_problem *p, int t, const tn__operand *o)
+{
+    int more = p->axes + 2 - o->ndim;
+    int64_t *dim = p->tensor[t].dim, next = 1;
+    memcpy(dim, o->dim, sizeof *dim * 2);
+    for (int i = 0; i < p->axes; i++)
+        dim[2 + i] = i < more ? 1 : o->dim[2 + i - more];
+    for (int d = p->axes + 2; d-- > 0; next *= dim[d])
+        p->tensor[t].stride[d] = next;
+}
+
+/* Zeros behind the data along an axis. Up to a step's worth of others may follow those that windows reach, and most
+ * engines want as many behind as before. False if there can be none: rows of the data are left out then. */
+static bool pad(tn__cudnn_problem *p, int i)
+{
+    int64_t reach = (p->tensor[Y].dim[2 + i] - 1) * p->step[i] + (p->tensor[W].dim[2 + i] - 1) * p->spread[i] + 1;
+    int64_t least = reach - p->tensor[X].dim[2 + i] - p->before[i], most = least + p->step[i] - 1;
+    p->behind[i] = p->before[i] >= least && p->before[i] <= most ? p->before[i] : least > 0 ? least : 0;
+    return p->before[i] >= 0 && p->behind[i] <= most;
+}
+
+bool tn__cudnn_problem_of(const tn__step *step, tn__cudnn_problem *p)
+{
+    int given = (step->param_count - 1) / 3, more = given < 2;
+    tn_dtype dtype = step->operand[0].dtype;
+    if ((dtype != TN_FLOAT32 && dtype != TN_FLOAT16 && dtype != TN_BFLOAT16) || given > TN__CUDNN_AXES)
+        return false;
+    memset(p, 0, sizeof *p);
+    p->way = (tn__cudnn_way)(step->op - TN__OP_CONVOLVE);
+    p->dtype = dtype;
+    p->tf32 = dtype == TN_FLOAT32 && step->precision == TN_MATMUL_TF32;
+    p->axes = given + more;
+    p->groups = step->param[0];
+    p->step[0] = p->spread[0] = 1;
+    for (int k = 0; k < TENSORS; k++)
+        lay(p, tn__cudnn_operands[p->way][k], &step->operand[k]);
+    for (int i = 0; i < given; i++) {
+        const int64_t *window = &step->param[1 + 3 * i];
+        p->step[more + i] = window[0];
+        p->spread[more + i] = window[1];
+        p->before[more + i] = window[2];
+    }
+    for (int i = 0; i < p->axes; i++)
+        if (!pad(p, i))
+            return false;
+    return true;
+}
+
+int64_t tn__cudnn_size(const tn__cudnn_problem *p, int t)
+{
+    int64_t size = 1;
+    for (int d = 0; d < p->axes + 2; d++)
+        size *= p->tensor[t].dim[d];
+    return size;
+}
+
+double tn__cudnn_operations(const tn__cudnn_problem *p)
+{
+    return 2.0 * (double)tn__cudnn_size(p, Y) * (double)(tn__cudnn_size(p, W) / p->tensor[W].dim[0]);
+}
