@@ -66,10 +66,19 @@ static void call_off(tn__linked *linked)
     take_out(linked);
 }
 
+/* Of a wait that began then: another one's questions are not its own. */
+static void begin_lookout(tn__linked *linked, double since)
+{
+    if (linked->lookout.since == since)
+        return;
+    tn__lookout_end(&linked->lookout);
+    linked->lookout = (tn__lookout){.since = since};
+}
+
 static void look_around(tn__linked *linked, double since)
 {
     tn__why why = {""};
-    linked->lookout.since = since;
+    begin_lookout(linked, since);
     bool failed = linked->transport->test(linked->link, &why) < 0;
     tn_status status = failed ? tn__fail(TN_ERR_IO, "comm", "%s failed in %s: %s", linked->call,
                                          linked->transport->name, why.text)
@@ -278,18 +287,37 @@ static tn_status start(tn__linked *linked, const tn__transfer *t, const char *op
     return status;
 }
 
+/* Before more is put behind transfers that are under way: if one of the ranks has left, this one waits, since the
+ * driver may block who puts more and more on a stream that does not go on. */
+static tn_status look_ahead(tn__linked *linked, const char *operation)
+{
+    tn__device *device = linked->device;
+    if (!linked->first)
+        return TN_OK;
+    begin_lookout(linked, tn__seconds());
+    tn_status status = tn__comm_look(linked->comm, &linked->lookout, operation, linked->call);
+    if (status == TN_OK && linked->lookout.missed)
+        status = device->ops->streams->stream_wait(device, tn__lane(device));
+    return linked->comm->error ? tn__error_raise(linked->comm->error) : status;
+}
+
 tn_status tn__link_transfer(tn_comm *comm, const tn__transfer *transfer, tn__storage *from, tn__storage *to,
                             const char *operation, const char *call)
 {
     tn__linked *linked = comm->linked;
     tn__device *device = linked->device;
-    tn_status status = from ? tn__use_begin(device, &from->use, false) : TN_OK;
+    tn_status status = look_ahead(linked, operation);
+    if (status == TN_OK && from)
+        status = tn__use_begin(device, &from->use, false);
     if (status == TN_OK && to)
         status = tn__use_begin(device, &to->use, true);
     if (status == TN_OK && from)
         status = tn__storage_check(from);
-    if (status != TN_OK)
-        return tn__comm_break(comm, true);
+    if (status != TN_OK) {
+        status = tn__comm_break(comm, true);
+        call_off(linked);
+        return status;
+    }
     uint64_t run = device->runs ? device->runs : 1;
     linked->thread = pthread_self();
     linked->first = linked->first ? linked->first : run;

@@ -190,8 +190,9 @@ static FILE *begin(const run *r, int number, int port)
     assert_true(length > 0);
     self[length] = 0;
     snprintf(command, sizeof command,
-             "unset CUDA_HOME CUDA_PATH; export LD_LIBRARY_PATH=\"$TANSO_TEST_DRIVER:$TANSO_TEST_NCCL\"; %s "
-             "WORLD_SIZE=2 RANK=%d MASTER_ADDR=127.0.0.1 MASTER_PORT=%d TANSO_COMM_TIMEOUT=%d TANSO_TEST_GPUS=%s "
+             "unset CUDA_HOME CUDA_PATH TANSO_TEST_DEVICE; "
+             "export LD_LIBRARY_PATH=\"$TANSO_TEST_DRIVER:$TANSO_TEST_NCCL\"; %s WORLD_SIZE=2 RANK=%d "
+             "MASTER_ADDR=127.0.0.1 MASTER_PORT=%d TANSO_COMM_TIMEOUT=%d TANSO_TEST_GPUS=%s "
              "TANSO_EMULATOR_FOLDER=\"$TANSO_TEST_KERNELS\" TANSO_CACHE_DIR=\"$TANSO_TEST_KERNELS\" exec '%s' gpus "
              "2>&1",
              r->environment, number, port, strcmp(r->mode, "hangs") == 0 ? 3 : 60, r->mode,
