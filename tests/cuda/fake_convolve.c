@@ -87,54 +87,104 @@ static int64_t size_of(const fake_convolution *c, int t)
     return size;
 }
 
-/* Place number i of a tensor, counted without gaps; and where it lies. */
-static int64_t place_of(const fake_convolution *c, int t, int64_t i, int64_t place[])
+/* Where element number i, counted without gaps, lies. */
+static int64_t place_of(const fake_convolution *c, int t, int64_t i)
 {
     int64_t at = 0;
     for (int d = c->axes + 1; d >= 0; d--) {
-        place[d] = i % c->tensor[t].dim[d];
+        at += i % c->tensor[t].dim[d] * c->tensor[t].stride[d];
         i /= c->tensor[t].dim[d];
-        at += place[d] * c->tensor[t].stride[d];
     }
     return at;
 }
 
-/* Adds a product to the sum of the tensor that is computed. */
-static void add(const fake_convolution *c, double *sum, const int64_t number[FAKE_TENSORS],
-                const int64_t at[FAKE_TENSORS])
+/* The same with three axes, those in front of extent 1, and numbers without gaps: those of the tensor that is computed
+ * are sums, 0 at first. */
+typedef struct loops {
+    int64_t x[5], w[5], y[5], step[FAKE_AXES], spread[FAKE_AXES], before[FAKE_AXES];
+    double *number[FAKE_TENSORS];
+} loops;
+
+static double *numbers_of(const fake_convolution *c, int t, bool sums)
 {
-    static const int factors[][2] = {{X, W}, {W, Y}, {X, Y}}, results[] = {Y, X, W};
-    const int *factor = factors[c->way];
-    sum[number[results[c->way]]] += load(c, factor[0], at[factor[0]]) * load(c, factor[1], at[factor[1]]);
+    double *number = calloc((size_t)size_of(c, t), sizeof *number);
+    if (number == NULL)
+        abort();
+    for (int64_t i = 0; i < size_of(c, t) && !sums; i++)
+        number[i] = load(c, t, place_of(c, t, i));
+    return number;
+}
+
+static void lay(int64_t to[5], const int64_t *dim, int axes)
+{
+    to[0] = dim[0];
+    to[1] = dim[1];
+    for (int i = 0; i < FAKE_AXES; i++)
+        to[2 + i] = i < FAKE_AXES - axes ? 1 : dim[2 + i - FAKE_AXES + axes];
+}
+
+static loops loops_of(const fake_convolution *c, int out)
+{
+    loops l = {.step = {1, 1, 1}, .spread = {1, 1, 1}};
+    int more = FAKE_AXES - c->axes;
+    lay(l.x, c->tensor[X].dim, c->axes);
+    lay(l.w, c->tensor[W].dim, c->axes);
+    lay(l.y, c->tensor[Y].dim, c->axes);
+    for (int i = 0; i < c->axes; i++) {
+        l.step[more + i] = c->step[i];
+        l.spread[more + i] = c->spread[i];
+        l.before[more + i] = c->before[i];
+    }
+    for (int t = 0; t < FAKE_TENSORS; t++)
+        l.number[t] = numbers_of(c, t, t == out);
+    return l;
+}
+
+/* One channel of the data with one window, at one place of the result. */
+static void window(const loops *l, int way, double *x, double *w, double *y, const int64_t place[FAKE_AXES])
+{
+    int64_t k[FAKE_AXES], at[FAKE_AXES];
+    for (k[0] = 0; k[0] < l->w[2]; k[0]++)
+        for (k[1] = 0; k[1] < l->w[3]; k[1]++)
+            for (k[2] = 0; k[2] < l->w[4]; k[2]++, w++) {
+                bool inside = true;
+                for (int d = 0; d < FAKE_AXES; d++) {
+                    at[d] = place[d] * l->step[d] + k[d] * l->spread[d] - l->before[d];
+                    inside = inside && at[d] >= 0 && at[d] < l->x[2 + d];
+                }
+                double *from = inside ? &x[(at[0] * l->x[3] + at[1]) * l->x[4] + at[2]] : NULL;
+                if (inside && way == 0)
+                    *y += *from * *w;
+                else if (inside && way == 1)
+                    *from += *y * *w;
+                else if (inside)
+                    *w += *from * *y;
+            }
+}
+
+static void convolve(const loops *l, int way)
+{
+    int64_t group = l->y[1] / (l->x[1] / l->w[1]), extent = l->x[2] * l->x[3] * l->x[4],
+            taps = l->w[2] * l->w[3] * l->w[4], p[FAKE_AXES];
+    double *y = l->number[Y];
+    for (int64_t n = 0; n < l->y[0]; n++)
+        for (int64_t o = 0; o < l->y[1]; o++)
+            for (p[0] = 0; p[0] < l->y[2]; p[0]++)
+                for (p[1] = 0; p[1] < l->y[3]; p[1]++)
+                    for (p[2] = 0; p[2] < l->y[4]; p[2]++, y++)
+                        for (int64_t c = 0; c < l->w[1]; c++)
+                            window(l, way, &l->number[X][(n * l->x[1] + o / group * l->w[1] + c) * extent],
+                                   &l->number[W][(o * l->w[1] + c) * taps], y, p);
 }
 
 void fake_convolve(const fake_convolution *c)
 {
     static const int results[] = {Y, X, W};
     int out = results[c->way];
-    int64_t y[5], w[5], x[5], per = c->tensor[W].dim[1], group = c->tensor[Y].dim[1] / (c->tensor[X].dim[1] / per);
-    double *sum = calloc((size_t)size_of(c, out), sizeof *sum);
-    if (sum == NULL)
-        abort();
-    for (int64_t i = 0; i < size_of(c, Y); i++) {
-        int64_t at_y = place_of(c, Y, i, y), taps = size_of(c, W) / c->tensor[W].dim[0];
-        for (int64_t k = y[1] * taps; k < (y[1] + 1) * taps; k++) {
-            int64_t at_w = place_of(c, W, k, w), number = 0, at_x = 0;
-            bool inside = true;
-            x[0] = y[0];
-            x[1] = y[1] / group * per + w[1];
-            for (int d = 0; d < c->axes + 2; d++) {
-                if (d >= 2)
-                    x[d] = y[d] * c->step[d - 2] + w[d] * c->spread[d - 2] - c->before[d - 2];
-                inside = inside && x[d] >= 0 && x[d] < c->tensor[X].dim[d];
-                number = number * c->tensor[X].dim[d] + x[d];
-                at_x += x[d] * c->tensor[X].stride[d];
-            }
-            if (inside)
-                add(c, sum, (const int64_t[]){number, k, i}, (const int64_t[]){at_x, at_w, at_y});
-        }
-    }
+    loops l = loops_of(c, out);
+    convolve(&l, c->way);
     for (int64_t i = 0; i < size_of(c, out); i++)
-        store(c, out, place_of(c, out, i, x), sum[i]);
-    free(sum);
+        store(c, out, place_of(c, out, i), l.number[out][i]);
+    for (int t = 0; t < FAKE_TENSORS; t++)
+        free(l.number[t]);
 }
