@@ -68,7 +68,8 @@ function(tanso_test_properties name)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "${TANSO_TEST_ENVIRONMENT}")
     if(room MATCHES "^(comm|cli)$" AND TARGET tanso_mpi)
         set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT
-            TANSO_PLUGIN_DIR=$<TARGET_FILE_DIR:tanso_mpi> TANSO_TEST_MPIRUN=${PROJECT_SOURCE_DIR}/tests/mpirun)
+            TANSO_PLUGIN_DIR=$<TARGET_FILE_DIR:tanso_mpi> TANSO_TEST_MPIRUN=${PROJECT_SOURCE_DIR}/tests/mpirun
+            TANSO_TEST_HOSTS=${PROJECT_SOURCE_DIR}/tests/hosts)
     endif()
     if(room STREQUAL "comm" AND TARGET tanso_nccl AND NOT TANSO_SANITIZE)
         file(MAKE_DIRECTORY ${TANSO_TEST_DIR}/nccl/kernels)
