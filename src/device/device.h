@@ -176,10 +176,11 @@ static inline tn__storage *tn__storage_retain(tn__storage *storage)
 }
 void tn__storage_release(tn__storage *storage);
 /* Copies to and from host memory, and between storages, behind those that used them: `memory` is in the storage that is
- * read; what is written is written from its beginning. Storages of two devices only if tn__device_reaches says so. */
+ * read; what is written is written from its beginning, or from byte `at` on. Storages of two devices only if
+ * tn__device_reaches says so. */
 tn_status tn__storage_read(tn__storage *storage, void *host, const void *memory, size_t bytes);
 tn_status tn__storage_write(tn__storage *storage, const void *host, size_t bytes);
-tn_status tn__storage_copy(tn__storage *to, tn__storage *from, const void *memory, size_t bytes);
+tn_status tn__storage_copy(tn__storage *to, size_t at, tn__storage *from, const void *memory, size_t bytes);
 /* Whether a device can copy from another's memory, so that nothing goes through the host's. */
 static inline bool tn__device_reaches(const tn__device *device, const tn__device *other)
 {

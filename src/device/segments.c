@@ -10,11 +10,12 @@
 #define MIDDLE_MOST (8 * MIB)
 #define LARGE_GRAIN (2 * MIB)
 
-typedef enum pool_kind { POOL_SMALL, POOL_MIDDLE, POOL_LARGE } pool_kind;
+typedef enum pool_kind { POOL_SCALARS, POOL_SMALL, POOL_MIDDLE, POOL_LARGE } pool_kind;
 /* The size of new segments (0: of the request) and what must be left for a block to be cut. */
 static const struct {
     size_t segment, least_rest;
 } rules[TN__POOLS] = {
+    [POOL_SCALARS] = {MIB / 16, GRAIN},
     [POOL_SMALL] = {2 * MIB, GRAIN},
     [POOL_MIDDLE] = {32 * MIB, SMALL_MOST},
     [POOL_LARGE] = {0, SIZE_MAX},
@@ -201,11 +202,17 @@ static tn__block *find_at_home(tn__segments *s, pool_kind pool, size_t size, siz
     return tn__bins_find(&s->pools[pool], size, largest, TN__ALL_HOMES);
 }
 
+static pool_kind pool_for(size_t bytes)
+{
+    pool_kind small = bytes <= GRAIN ? POOL_SCALARS : POOL_SMALL;
+    return bytes <= SMALL_MOST ? small : bytes <= MIDDLE_MOST ? POOL_MIDDLE : POOL_LARGE;
+}
+
 tn__block *tn__segments_take(tn__segments *s, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4 || !tn__records_reserve(&s->records))
         return NULL;
-    pool_kind pool = bytes <= SMALL_MOST ? POOL_SMALL : bytes <= MIDDLE_MOST ? POOL_MIDDLE : POOL_LARGE;
+    pool_kind pool = pool_for(bytes);
     size_t size = round_up(bytes ? bytes : 1, pool == POOL_LARGE ? LARGE_GRAIN : GRAIN);
     size_t most = !s->limit ? SIZE_MAX : s->used < s->limit ? s->limit - s->used : 0;
     if (size > most)

@@ -3,19 +3,21 @@
  * Segments of a device's memory, and the blocks that they are cut into; a block given back stays cached for the next
  * request. For the allocator, under its lock.
  *
- * Three pools, by the size asked for: small blocks share segments of 2 MiB, middle ones segments of 32 MiB, and each
- * large one is a segment of its own that is never cut, so that small requests cannot break up what the next evaluation
- * of the same program will ask for again. Free blocks hang in bins, eight to a power of two; a block given back joins
- * its free neighbours. Where work goes on several lanes, each gets what it had before, or new memory, as long as there
- * is some: else two lanes would take the same memory by turns, and wait for each other. So blocks of different lanes
- * stay apart until memory is short. When the device or the limit has no room, segments that are wholly free go back.
+ * Four pools, by the size asked for: scalars share segments of 64 KiB, so that where an evaluation's other memory lies
+ * does not depend on how many of them the program holds, small blocks segments of 2 MiB, middle ones segments of 32
+ * MiB, and each large one is a segment of its own that is never cut, so that small requests cannot break up what the
+ * next evaluation of the same program will ask for again. Free blocks hang in bins, eight to a power of two; a block
+ * given back joins its free neighbours. Where work goes on several lanes, each gets what it had before, or new memory,
+ * as long as there is some: else two lanes would take the same memory by turns, and wait for each other. So blocks of
+ * different lanes stay apart until memory is short. When the device or the limit has no room, segments that are wholly
+ * free go back.
  */
 #ifndef TN_DEVICE_SEGMENTS_H
 #define TN_DEVICE_SEGMENTS_H
 
 #include "device/blocks.h"
 
-enum { TN__POOLS = 3 };
+enum { TN__POOLS = 4 };
 
 typedef struct tn__segments {
     tn__device *device;

@@ -75,7 +75,15 @@ tn_status tn__storage_write(tn__storage *storage, const void *host, size_t bytes
     return status;
 }
 
-tn_status tn__storage_copy(tn__storage *to, tn__storage *from, const void *memory, size_t bytes)
+/* What a run of this device computes may still be spoilt, and the copy with it. */
+static void note_run(tn__storage *to, const tn__storage *from)
+{
+    uint64_t run = atomic_load_explicit(&from->run, memory_order_relaxed);
+    if (run > atomic_load_explicit(&to->run, memory_order_relaxed))
+        atomic_store_explicit(&to->run, run, memory_order_relaxed);
+}
+
+tn_status tn__storage_copy(tn__storage *to, size_t at, tn__storage *from, const void *memory, size_t bytes)
 {
     tn__device *device = to->device, *other = from->device;
     tn_status status = tn__use_begin(device, &to->use, true);
@@ -83,8 +91,11 @@ tn_status tn__storage_copy(tn__storage *to, tn__storage *from, const void *memor
         status = tn__use_begin(other, &from->use, false);
     if (status != TN_OK)
         return status;
-    status = device == other ? device->ops->copy(device, to->memory, memory, bytes)
-                             : device->ops->copy_from(device, to->memory, other, memory, bytes);
+    char *place = (char *)to->memory + at;
+    if (device == other)
+        note_run(to, from);
+    status = device == other ? device->ops->copy(device, place, memory, bytes)
+                             : device->ops->copy_from(device, place, other, memory, bytes);
     tn__use_end(device, &to->use, true);
     tn__use_end(other, &from->use, false);
     return status == TN_OK ? tn__storage_check(from) : status;

@@ -27,6 +27,13 @@ tn_status tn__transfer_recorded(tn__node *node);
 /* tn__to for many nodes, each of which becomes its like on its device to[i], borrowed: those of one dtype and one
  * way are copied as one vector. With `at_once` they get values, for which nobody waits; else all of it is recorded. */
 tn_status tn__move_together(int count, tn__node **node, tn__device *const *to, bool at_once);
+/* Copies of evaluated nodes, which each becomes its like of (borrowed): of those on one device in one block of its
+ * memory, for which nobody waits. What held the old values alone does so again, so that a step goes on in their memory.
+ * Nodes in memory that the host reads stay as they are. */
+tn_status tn__put_aside(int count, tn__node **node);
+/* Each becomes its like in the host's memory (borrowed), those of one storage by one copy, which is waited for: meant
+ * for what tn__put_aside made, as all of a storage is copied. */
+tn_status tn__fetch_aside(int count, tn__node **node);
 /* Copies an evaluated node's elements to the host in C order. */
 tn_status tn__read(tn__node *node, void *host);
 /* An evaluated value from host memory (C order), on a device. Borrowed node, as by the builders. */

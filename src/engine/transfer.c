@@ -21,7 +21,7 @@ static tn_status copy_elements(tn__node *from, tn__storage *to)
     if (to->device->capabilities.host_memory)
         return tn__storage_read(from->storage, to->memory, memory, bytes);
     if (tn__device_reaches(to->device, from->device))
-        return tn__storage_copy(to, from->storage, memory, bytes);
+        return tn__storage_copy(to, 0, from->storage, memory, bytes);
     void *staging = tn__alloc(bytes);
     if (!staging)
         return tn__fail_memory("to", bytes);

@@ -39,6 +39,11 @@ tn_status tn__archive_take_error(tn_archive *archive, const char *operation, con
                                  tn__error *error);
 /* Whether this build saves and loads archives of the path's ending: TN_ERR_UNSUPPORTED or TN_ERR_VALUE if not. */
 tn_status tn__archive_known(const char *operation, const char *path);
+/* For an archive that another thread saves: copies of evaluated values, so that training goes on in their own memory,
+ * and, in that thread, what they are in the host's memory, by one copy that is waited for (tn__put_aside). Values that
+ * the host can read stay as they are. On failure those of before stay. */
+tn_status tn__archive_put_aside(tn_archive *archive);
+tn_status tn__archive_fetch(tn_archive *archive);
 /* Views of all arrays' elements on the host, to be ended and given to tn__free by the caller. */
 tn_status tn__archive_views(const tn_archive *archive, const char *operation, tn__host_view **views);
 void tn__archive_views_end(const tn_archive *archive, tn__host_view *views);

@@ -29,6 +29,8 @@ struct tn_meter {
     int chain;
     tn_device device;
     tn_array *total; /* of what was recorded; NULL: nothing yet */
+    bool known;      /* it has been read, and is `read` */
+    double read;
     double at_once;  /* total of what was added at once */
     double weight;
 };
@@ -113,6 +115,7 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     tn_status status = settle(meter);
     if (status != TN_OK)
         return status;
+    meter->known = false;
     tn__node *total = meter->total ? tn__array_node(meter->total) : start(device);
     x = tn__to(x, device);
     meter->heavy |= tn__node_pending(x);
@@ -154,6 +157,7 @@ static void reset(tn_meter *meter)
 {
     tn__array_free_kept(meter->total);
     meter->total = NULL;
+    meter->known = false;
     meter->at_once = 0;
     meter->weight = 0;
     meter->chain = 0;
@@ -186,11 +190,23 @@ const tn_array *tn__meter_pending(const tn_meter *meter)
     return meter->total && !meter->failed && tn__node_pending(tn__array_node(meter->total)) ? meter->total : NULL;
 }
 
+const tn_array *tn__meter_unread(const tn_meter *meter)
+{
+    return meter->failed || meter->known ? NULL : meter->total;
+}
+
+void tn__meter_know(tn_meter *meter, double total)
+{
+    meter->known = true;
+    meter->read = total;
+}
+
 double tn__meter_mean(tn_meter *meter)
 {
     if (meter->is_static || meter->failed || meter->weight == 0)
         return NAN;
-    return ((meter->total ? tn_item(meter->total) : 0) + meter->at_once) / meter->weight;
+    double total = meter->known ? meter->read : meter->total ? tn_item(meter->total) : 0;
+    return (total + meter->at_once) / meter->weight;
 }
 
 tn_array *tn__meter_array(tn_meter *meter)
@@ -206,15 +222,27 @@ tn_array *tn__meter_array(tn_meter *meter)
     return tn__leave_array(call, mean);
 }
 
-tn_status tn__meter_read(tn_meter *meter, tn__meter_sums *sums)
+tn_status tn__meter_look(const tn_meter *meter, tn__meter_sums *sums, const tn_array **total)
 {
     *sums = (tn__meter_sums){0};
+    *total = NULL;
     if (meter->is_static)
         return tn__fail_memory("meter", sizeof *meter);
     *sums = (tn__meter_sums){.has_total = meter->total != NULL,
-                             .total = meter->failed ? NAN : meter->total ? tn_item(meter->total) : 0,
+                             .total = meter->failed ? NAN : 0,
                              .at_once = meter->at_once,
                              .weight = meter->weight};
+    *total = meter->failed ? NULL : meter->total;
+    return tn_error_code();
+}
+
+tn_status tn__meter_read(tn_meter *meter, tn__meter_sums *sums)
+{
+    const tn_array *total;
+    tn_status status = tn__meter_look(meter, sums, &total);
+    if (!total)
+        return status;
+    sums->total = tn_item(total);
     return tn_error_code();
 }
 

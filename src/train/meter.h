@@ -17,11 +17,17 @@ typedef struct tn__meter_sums {
 void tn__meter_add_number(tn_meter *meter, double value, double weight);
 /* The recorded total if it is still to be computed, for evaluations of many at once; else NULL. */
 const tn_array *tn__meter_pending(const tn_meter *meter);
+/* The total if it is on a device and has not been read since it was added to, for reading many at once; else NULL. What
+ * was read, which tn__meter_mean goes by then. */
+const tn_array *tn__meter_unread(const tn_meter *meter);
+void tn__meter_know(tn_meter *meter, double total);
 /* The mean so far, which goes on; NaN as tn_meter_take's. */
 double tn__meter_mean(tn_meter *meter);
 /* The same as an array of the innermost scope on the device; NULL if the sums are all on the host. */
 tn_array *tn__meter_array(tn_meter *meter);
 tn_status tn__meter_read(tn_meter *meter, tn__meter_sums *sums);
+/* The same without waiting: what is on a device is in `*total`, recorded only perhaps; NULL: nothing. */
+tn_status tn__meter_look(const tn_meter *meter, tn__meter_sums *sums, const tn_array **total);
 tn_status tn__meter_restore(tn_meter *meter, const tn__meter_sums *sums);
 
 /* ---- summary.c ---- */

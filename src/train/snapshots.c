@@ -62,7 +62,8 @@ typedef struct snapshot {
 static void write_job(snapshot *s)
 {
     const job *j = &s->job;
-    bool saved = tn__soundness_look(&s->weights, j->archive, j->iteration) &&
+    bool saved = tn__archive_fetch(j->archive) == TN_OK &&
+                 tn__soundness_look(&s->weights, j->archive, j->iteration) &&
                  tn_archive_save(j->archive, j->path) == TN_OK;
     if (saved && s->opts.keep > 0)
         tn__generations_keep(s->folder, s->output.file, s->opts.keep);
@@ -126,16 +127,19 @@ static tn_status start_waiting(snapshot *s, bool wait)
     return start(s, wait);
 }
 
-/* What is still only recorded is computed here: the writing thread could not. */
+/* What is still only recorded is computed here, in one evaluation: the writing thread could not. */
 static tn_status compute(const tn_archive *archive)
 {
-    tn_status status = TN_OK;
-    for (int i = 0, count = tn_archive_count(archive); i < count && status == TN_OK; i++)
-        status = tn_eval(tn_archive_array(archive, i));
-    return status;
+    int count = tn_archive_count(archive);
+    TN__FREED const tn_array **values = tn__alloc(((size_t)count + 1) * sizeof *values);
+    if (!values)
+        return tn__fail_memory("snapshot", (size_t)count * sizeof *values);
+    for (int i = 0; i < count; i++)
+        values[i] = tn_archive_array(archive, i);
+    return tn_eval_all(count, values);
 }
 
-/* The state as an archive that holds each value as it is now. */
+/* The state as an archive that holds each value as it is now, or a copy on its device. */
 static tn_status gather(snapshot *s, tn_trainer *trainer, job *j)
 {
     j->archive = tn_archive_new();
@@ -143,7 +147,9 @@ static tn_status gather(snapshot *s, tn_trainer *trainer, job *j)
     tn_status status = tn_archive_status(j->archive);
     if (status == TN_OK)
         status = s->serialize ? tn__or_latched(s->serialize(&root, s->object)) : tn__trainer_fill(trainer, &root);
-    return status == TN_OK ? compute(j->archive) : status;
+    if (status == TN_OK)
+        status = compute(j->archive);
+    return status == TN_OK ? tn__archive_put_aside(j->archive) : status;
 }
 
 static tn_status finish_objects(tn_trainer *trainer);

@@ -10,6 +10,7 @@
 #include "comm/comm.h"
 #include "core/memory.h"
 #include "core/object.h"
+#include "engine/engine.h"
 #include "train/meter.h"
 #include "train/observation.h"
 #include "train/chainer.h"
@@ -236,7 +237,12 @@ bool tn_summary_has(const tn_summary *summary, const char *key) { return find(su
 /* Computes all sums, in one evaluation, before one of them is waited for. */
 static tn_status settle(tn_summary *summary)
 {
-    if (!summary->count)
+    bool any = false;
+    for (size_t i = 0; i < summary->count && !any; i++) {
+        const entry *e = &summary->entries[i];
+        any = tn__meter_pending(e->value) || (e->square && tn__meter_pending(e->square));
+    }
+    if (!any)
         return TN_OK;
     TN__FREED const tn_array **pending = tn__alloc(2 * summary->count * sizeof *pending);
     if (!pending)
@@ -253,16 +259,62 @@ static tn_status settle(tn_summary *summary)
     return count ? tn_eval_all(count, pending) : TN_OK;
 }
 
+/* A total that is still to be read and lies where the host can't, or NULL. */
+static tn__node *far_total(const tn_meter *meter)
+{
+    const tn_array *total = meter ? tn__meter_unread(meter) : NULL;
+    tn__node *node = total ? tn__array_node(total) : NULL;
+    return node && !node->device->capabilities.host_memory ? node : NULL;
+}
+
+/* Entry i / 2's sum, or that of the squares. */
+static tn_meter *meter_at(const tn_summary *summary, size_t i)
+{
+    const entry *e = &summary->entries[i / 2];
+    return i % 2 ? e->square : e->value;
+}
+
+/* Reads these sums by one copy that is waited for: each by itself would be a wait a key. */
+static tn_status read_together(tn_summary *summary, int count)
+{
+    TN__FREED tn__node **totals = tn__alloc((size_t)count * sizeof *totals);
+    TN__FREED tn_meter **meters = tn__alloc((size_t)count * sizeof *meters);
+    if (!totals || !meters)
+        return tn__fail_memory("summary", (size_t)count * sizeof *totals);
+    for (size_t i = 0, place = 0; i < 2 * summary->count; i++)
+        if (far_total(meter_at(summary, i))) {
+            meters[place] = meter_at(summary, i);
+            totals[place++] = far_total(meter_at(summary, i));
+        }
+    tn__call call = tn__enter();
+    tn_status status = tn__put_aside(count, totals);
+    if (status == TN_OK)
+        status = tn__fetch_aside(count, totals);
+    for (int i = 0; i < count && status == TN_OK; i++)
+        tn__meter_know(meters[i], ((const double *)totals[i]->storage->memory)[totals[i]->offset]);
+    tn__leave(call);
+    return status;
+}
+
+static tn_status read_totals(tn_summary *summary)
+{
+    int count = 0;
+    tn_status status = settle(summary);
+    for (size_t i = 0; i < 2 * summary->count && status == TN_OK; i++)
+        count += far_total(meter_at(summary, i)) != NULL;
+    return count > 1 && status == TN_OK ? read_together(summary, count) : status;
+}
+
 double tn_summary_mean(tn_summary *summary, const char *key)
 {
     entry *e = find(summary, key);
-    return e && settle(summary) == TN_OK ? tn__meter_mean(e->value) : NAN;
+    return e && read_totals(summary) == TN_OK ? tn__meter_mean(e->value) : NAN;
 }
 
 double tn_summary_deviation(tn_summary *summary, const char *key)
 {
     entry *e = find(summary, key);
-    if (!e || !e->square || settle(summary) != TN_OK)
+    if (!e || !e->square || read_totals(summary) != TN_OK)
         return NAN;
     double mean = tn__meter_mean(e->value), variance = tn__meter_mean(e->square) - mean * mean;
     return isnan(variance) ? NAN : sqrt(fmax(variance, 0)); /* rounding may take it below 0 */
@@ -297,14 +349,19 @@ tn_status tn_summary_observe(tn_summary *summary, const char *prefix, tn_observa
 
 /* ---- saving ---- */
 
+/* A total on a device is saved as it lies there: nobody waits for it before the file is written. */
 static tn_status serialize_meter(const tn_serializer *s, const char *name, tn_meter *meter)
 {
     tn_serializer at = tn_serializer_in(s, name);
     tn__meter_sums sums = {0};
-    if (!s->loading && tn__meter_read(meter, &sums) != TN_OK)
+    const tn_array *total = NULL;
+    if (!s->loading && tn__meter_look(meter, &sums, &total) != TN_OK)
         return tn_error_code();
     tn_serialize_bool(&at, "on_device", &sums.has_total);
-    tn_serialize_double(&at, "total", &sums.total);
+    if (total)
+        tn__serializer_put(&at, "total", total);
+    else
+        tn_serialize_double(&at, "total", &sums.total);
     tn_serialize_double(&at, "at_once", &sums.at_once);
     tn_status status = tn_serialize_double(&at, "weight", &sums.weight);
     return status == TN_OK && s->loading ? tn__meter_restore(meter, &sums) : status;

@@ -275,7 +275,7 @@ static void test_copies(void **state)
         TN_ON_STREAM (a)
             assert_int_equal(tn__storage_write(from, host, sizeof host), TN_OK);
         TN_ON_STREAM (b)
-            assert_int_equal(tn__storage_copy(to, from, from->memory, sizeof host), TN_OK);
+            assert_int_equal(tn__storage_copy(to, 0, from, from->memory, sizeof host), TN_OK);
         assert_true(waiting(b) > 0);
         memset(host, 'c', 6);
     }
@@ -288,7 +288,7 @@ static void test_copies(void **state)
         fresh(1);
     }
     TN_ON_STREAM (b)
-        assert_int_equal(tn__storage_copy(to, from, from->memory, sizeof host), TN_OK);
+        assert_int_equal(tn__storage_copy(to, 0, from, from->memory, sizeof host), TN_OK);
     assert_int_equal(tn__storage_read(to, back, to->memory, sizeof back), TN_OK);
     assert_string_equal(back, "cccccc");
     tn__storage_release(from);

@@ -105,6 +105,26 @@ static void small_requests_share_a_segment(void **state)
     assert_int_equal(f.lent, 0);
 }
 
+/* However many of them are in use, by whatever turns, larger blocks lie where they lay. */
+static void scalars_lie_apart(void **state)
+{
+    (void)state;
+    tn__storage *scalar[20], *block = storage_of(257);
+    void *memory = block->memory;
+    for (int round = 0; round < 20; round++) {
+        tn__storage_release(block);
+        scalar[round] = storage_of((size_t)(round * 13 % 257));
+        block = storage_of(257);
+        assert_ptr_equal(block->memory, memory);
+    }
+    assert_int_equal(f.allocations, 2);
+    assert_int_equal(f.lent, 2 * MIB + 64 * KIB);
+    for (int i = 0; i < 20; i++)
+        tn__storage_release(scalar[i * 7 % 20]);
+    tn__storage_release(block);
+    assert_int_equal(tn__allocator_trim(f.device.allocator), 2 * MIB + 64 * KIB);
+}
+
 static void middle_blocks_are_cut(void **state)
 {
     (void)state;
@@ -207,7 +227,7 @@ static void peaks(void **state)
 static void trimming(void **state)
 {
     (void)state;
-    tn__storage *small = storage_of(10), *large = storage_of(30 * MIB);
+    tn__storage *small = storage_of(1000), *large = storage_of(30 * MIB);
     tn__storage_release(large);
     assert_int_equal(tn__allocator_trim(f.device.allocator), 30 * MIB);
     assert_int_equal(f.lent, 2 * MIB); /* the segment that is in use */
@@ -424,7 +444,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ROW(freed_memory_is_reused),  ROW(references_are_counted),    ROW(small_requests_share_a_segment),
-        ROW(middle_blocks_are_cut),   ROW(large_blocks_stay_whole),   ROW(cache_goes_before_failure),
+        ROW(scalars_lie_apart),       ROW(middle_blocks_are_cut),     ROW(large_blocks_stay_whole),
+        ROW(cache_goes_before_failure),
         ROW(limits),                  ROW(peaks),                     ROW(trimming),
         ROW(host_memory_is_not_hoarded), ROW(wrapped_memory),         ROW(plain_memory),
         ROW(random_requests),         ROW(eight_threads),             ROW(without_host_memory),

@@ -47,7 +47,7 @@ static tn__node *own_memory(tn_array *x, tn__node *node)
     const char *from = (const char *)node->storage->memory + node->offset * (int64_t)itemsize;
     tn_status status = TN_OK;
     if (node->shape->size)
-        status = tn__storage_copy(storage, node->storage, from, storage->bytes);
+        status = tn__storage_copy(storage, 0, node->storage, from, storage->bytes);
     tn__storage_release(storage);
     if (status != TN_OK)
         return tn__failed();
