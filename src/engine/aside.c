@@ -12,7 +12,11 @@
 
 #define ALIGNED 256 /* bytes: as an allocation of its own */
 
-static size_t bytes_of(const tn__node *node) { return (size_t)node->shape->size * tn_dtype_size((tn_dtype)node->dtype); }
+static size_t bytes_of(const tn__node *node)
+{
+    return (size_t)node->shape->size * tn_dtype_size((tn_dtype)node->dtype);
+}
+
 static size_t room_for(const tn__node *node) { return (bytes_of(node) + ALIGNED - 1) / ALIGNED * ALIGNED; }
 static bool is_far(const tn__node *node) { return !node->device->capabilities.host_memory; }
 

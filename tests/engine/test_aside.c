@@ -38,7 +38,10 @@ static tn_array *value(int64_t rows, int64_t columns)
 
 static bool is_host(const tn_array *x) { return tn__array_node(x)->device->capabilities.host_memory; }
 
-static size_t bytes_of(const tn__node *node) { return (size_t)node->shape->size * tn_dtype_size((tn_dtype)node->dtype); }
+static size_t bytes_of(const tn__node *node)
+{
+    return (size_t)node->shape->size * tn_dtype_size((tn_dtype)node->dtype);
+}
 
 static void round_trip(void **state)
 {
