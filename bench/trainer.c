@@ -4,7 +4,8 @@
  * accuracies of minibatches, and each epoch those of the test samples), and by a trainer with everything that one
  * usually has: evaluator, log, table, plot, progress bar, and a snapshot each epoch. Both take turns, so that a busy
  * machine is busy for both; the row is the trainer's, and its note what it takes more. A run ends when its last snapshot
- * is on the disk, which an epoch of MNIST on a GPU takes no longer than: there it is Chainer's 20 epochs.
+ * is on the disk, once however long it is; so on a GPU, which does an epoch of MNIST in 20 ms, there are 20 of them, as
+ * in Chainer's example.
  */
 #include <sys/stat.h>
 #include <unistd.h>
