@@ -3,9 +3,9 @@
  * Rows about the trainer: the same training by a loop of one's own, which measures what the trainer does (losses and
  * accuracies of minibatches, and each epoch those of the test samples), and by a trainer with everything that one
  * usually has: evaluator, log, table, plot, progress bar, and a snapshot each epoch. Both take turns, so that a busy
- * machine is busy for both; the row is the trainer's, and its note what it takes more. A run ends when its last snapshot
- * is on the disk, once however long it is; so on a GPU, which does an epoch of MNIST in 20 ms, there are 20 of them, as
- * in Chainer's example.
+ * machine is busy for both; the row is the trainer's, and its note what it takes more. A run ends when its last
+ * snapshot is on the disk, once however long it is; so on a GPU, which does an epoch of MNIST in 20 ms, there are 20 of
+ * them, as in Chainer's example.
  */
 #include <sys/stat.h>
 #include <unistd.h>
