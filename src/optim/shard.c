@@ -40,6 +40,15 @@ static bool is_stale(const tn_optimizer *optimizer)
     return stale;
 }
 
+/* A layer may have moved, on some of the ranks alone: where a vector's parameters still are together, that changes
+ * nothing of who has what. */
+static void follow_devices(tn_optimizer *optimizer)
+{
+    const tn__shard *s = optimizer->shard;
+    for (size_t k = 0; k < s->bucket_count && s->seen == optimizer->tracked_count; k++)
+        s->bucket[k].device = tn__array_node(optimizer->tracked[s->order[s->bucket[k].first]].param)->device;
+}
+
 /* Puts the parameters of a bucket in order, by size from the largest or by place. */
 static void sort(tn_optimizer *optimizer, const tn__shard_bucket *b, bool by_size)
 {
@@ -156,6 +165,7 @@ static tn_status lay_out(tn_optimizer *optimizer)
 
 tn_status tn__shard_settle(tn_optimizer *optimizer)
 {
+    follow_devices(optimizer);
     if (!is_stale(optimizer))
         return TN_OK;
     tn_status status = optimizer->shard->seen == SIZE_MAX ? TN_OK : tn__shard_bring_together(optimizer, false, true);
