@@ -224,7 +224,6 @@ tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const ch
 
 tn_status tn_trainer_load_with(tn_trainer *trainer, const char *path, const tn_load_opts *opts)
 {
-    TN__NO_PLACE();
     tn_status status = tn__trainer_raise(trainer, "trainer_load");
     if (status == TN_OK && !path)
         status = tn__fail_null("trainer_load", "a path");

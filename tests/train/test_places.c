@@ -9,6 +9,8 @@
 #include <cmocka.h>
 #include <tanso.h>
 
+#include "support/scratch.h"
+
 static tn_layer *net;
 static tn_optimizer *optimizer;
 static tn_loader *loader;
@@ -27,6 +29,7 @@ static void told(const char *what, int line)
 
 /* Another call's place is noted before. */
 #define NAMES(...) (void)tn_zeros(TN_SHAPE(1)), (void)(__VA_ARGS__), told(#__VA_ARGS__, __LINE__)
+#define NAMES_STATUS(...) (void)tn_zeros(TN_SHAPE(1)), (void)!(__VA_ARGS__), told(#__VA_ARGS__, __LINE__)
 #define NAMES_NONE(...) \
     do { \
         (void)tn_zeros(TN_SHAPE(1)); \
@@ -79,6 +82,21 @@ static void test_objects(void **state)
     NAMES(tn_data_cache("no such set"));
 }
 
+static void test_trainer(void **state)
+{
+    (void)state;
+    tn_trainer *trainer = tn_trainer_new(tn_standard_updater(loader, optimizer), .stop = TN_EVERY(1, TN_EPOCH));
+    const char *model = scratch_path("model.safetensors");
+    assert_int_equal(tn_layer_save(net, model), TN_OK);
+    NAMES_STATUS(tn_trainer_load(NULL, model));
+    NAMES_STATUS(tn_trainer_load(trainer, NULL));
+    NAMES_STATUS(tn_trainer_load(trainer, "no such.safetensors"));
+    NAMES_STATUS(tn_trainer_load(trainer, "no such.ending"));
+    NAMES_STATUS(tn_trainer_load(trainer, model));
+    NAMES_NONE(tn_trainer_save(trainer, "no such folder/a.safetensors"));
+    tn_trainer_free(trainer);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -105,6 +123,7 @@ int main(void)
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_trainer),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
