@@ -36,7 +36,7 @@ static void become(void)
     int out = open(test_path(folder, "out"), O_WRONLY | O_CREAT, 0666);
     if (out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir(folder) != 0)
         _exit(126);
-    setenv("TANSO_COMM_TIMEOUT", "4", 1);
+    setenv("TANSO_COMM_TIMEOUT", "8", 1); /* ranks may compile their first kernels apart */
     execl(getenv("TANSO_TEST_HOSTS"), "hosts", getenv("TANSO_COMMAND"), "train", "digits", "--model", "linear:10",
           "--batch", "120", "--epochs", "1000000", "--out", "run", (char *)NULL);
     _exit(126);
