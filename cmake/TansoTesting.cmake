@@ -71,7 +71,7 @@ function(tanso_test_properties name)
             TANSO_PLUGIN_DIR=$<TARGET_FILE_DIR:tanso_mpi> TANSO_TEST_MPIRUN=${PROJECT_SOURCE_DIR}/tests/mpirun
             TANSO_TEST_HOSTS=${PROJECT_SOURCE_DIR}/tests/hosts)
     endif()
-    if(room STREQUAL "comm" AND TARGET tanso_nccl AND NOT TANSO_SANITIZE)
+    if(room STREQUAL "comm" AND TARGET tanso_nccl AND TARGET tanso_cuda_objects AND NOT TANSO_SANITIZE)
         file(MAKE_DIRECTORY ${TANSO_TEST_DIR}/nccl/kernels)
         set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT TANSO_PLUGIN_DIR=$<TARGET_FILE_DIR:tanso_nccl>
             TANSO_TEST_NCCL=${TANSO_TEST_DIR}/nccl TANSO_TEST_DRIVER=${TANSO_TEST_DIR}/emulator
