@@ -51,7 +51,7 @@ typedef struct tn__device_ops {
     tn_status (*write)(tn__device *device, void *memory, const void *host, size_t bytes);
     tn_status (*copy)(tn__device *device, void *to, const void *from, size_t bytes);
     /* (optional) Copies from another device of the backend: behind what this thread's lanes of both were asked, and
-     * ahead of what either is asked from now on. What may turn out to be spoilt is waited for. */
+     * ahead of what either is asked from now on. What may turn out to be poisoned is waited for. */
     tn_status (*copy_from)(tn__device *device, void *to, tn__device *other, const void *from, size_t bytes);
     /* Prepares a program (which must outlive it) for running; compiles its kernels. */
     tn_status (*load)(tn__device *device, const tn__program *program, tn__executable **executable);
@@ -192,7 +192,7 @@ TN__PLUGIN_BEGIN
  * error. */
 void tn__device_poison(tn__device *device, uint64_t first, tn__error *error);
 TN__PLUGIN_END
-/* TN_OK, or the error of a storage that is spoilt, latched. */
+/* TN_OK, or the error of a storage that is poisoned, latched. */
 static inline tn_status tn__storage_check(const tn__storage *storage)
 {
     tn__error *error = atomic_load_explicit(&storage->poisoned, memory_order_relaxed);

@@ -51,7 +51,7 @@ void tn__storage_release(tn__storage *storage)
 }
 
 /* What is read has been read when the call returns, so it is noted only where that went wrong half-way. Meanwhile
- * another thread may have been told that it is spoilt. */
+ * another thread may have been told that it is poisoned. */
 tn_status tn__storage_read(tn__storage *storage, void *host, const void *memory, size_t bytes)
 {
     tn__device *device = storage->device;

@@ -80,7 +80,7 @@ typedef struct tn__collection {
     int old_count;
     bool crosses;       /* it needs values of another device: not collected, see regions.c */
     bool further;       /* a region of an evaluation that has run others before */
-    bool begun;         /* its run has begun, as there was memory and it reads nothing that is spoilt, and not ended */
+    bool begun;         /* its run has begun, as there was memory and it reads nothing poisoned, and not ended */
     /* scratch */
     struct tn__frame {
         tn__node *node;

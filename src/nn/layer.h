@@ -54,7 +54,7 @@ typedef struct tn__layer_kind {
     /* The same of a layer of several inputs or outputs, instead. */
     void (*flow)(tn_layer *layer, const tn__flow *flow);
     /* The parameter that Chainer keeps as (out, in); NULL: none. */
-    const char *turned;
+    const char *transposed;
     /* What a file of Chainer's has for a slot under other names, which begin with `before`; NULL: nothing, or, if there
      * is no such function, that names are the same. An array of the open scope. */
     tn_array *(*from_chainer)(const tn_layer *layer, const tn__slot *slot, const tn_archive *archive,

@@ -118,7 +118,8 @@ static bool matches(const char *patterns, const char *path, tn_status *status)
 bool tn__load_turns(const tn_load_opts *opts, const tn_layer *layer, const tn__slot *slot, const char *path,
                     tn_status *status)
 {
-    bool known = (opts->chainer || opts->torch) && layer->kind->turned && strcmp(layer->kind->turned, slot->name) == 0;
+    const char *transposed = opts->chainer || opts->torch ? layer->kind->transposed : NULL;
+    bool known = transposed && strcmp(transposed, slot->name) == 0;
     return known || matches(opts->transpose, path, status);
 }
 
@@ -193,15 +194,15 @@ static tn_array *stored_for(const loading *load, const tn_layer *layer, const tn
     if (stored)
         return stored;
     stored = find_stored(load, path, is_open);
-    bool turned = stored && !tn_is_error(stored) && tn__load_turns(load->opts, layer, slot, path, &status);
+    bool transposed = stored && !tn_is_error(stored) && tn__load_turns(load->opts, layer, slot, path, &status);
     if (status != TN_OK)
         return tn__failed_array();
-    if (turned && tn_ndim(stored) != 2) {
+    if (transposed && tn_ndim(stored) != 2) {
         tn__fail(TN_ERR_SHAPE, "layer_load", "'%s' is to be transposed and has %d axes in %s, expected 2", path,
                  tn_ndim(stored), load->file);
         return tn__failed_array();
     }
-    return turned ? tn_transpose(stored, (tn_axes){0}) : stored;
+    return transposed ? tn_transpose(stored, (tn_axes){0}) : stored;
 }
 
 static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, void *user)

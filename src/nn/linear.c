@@ -49,7 +49,7 @@ static void linear_describe(const tn_layer *layer, tn__text *text)
 }
 
 static const tn__layer_kind linear_kind = {
-    .name = "linear", .forward = linear_forward, .turned = "W", .describe = linear_describe};
+    .name = "linear", .forward = linear_forward, .transposed = "W", .describe = linear_describe};
 
 static tn_init init_or(tn_init init, tn_init_kind kind)
 {

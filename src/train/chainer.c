@@ -61,13 +61,13 @@ static tn_status take_state(const taking *t, tn_layer *layer, tn__slot *slot, co
                             const tn_array *x)
 {
     tn_status status = TN_OK;
-    bool turned = tn_ndim(x) == 2 && tn__load_turns(t->at->weights, layer, slot, path, &status);
+    bool transposed = tn_ndim(x) == 2 && tn__load_turns(t->at->weights, layer, slot, path, &status);
     char *name = tn__format("%s.%s", path, own_name(state));
     if (!name)
         return tn__fail_memory(OPERATION, strlen(path));
     if (status == TN_OK)
         TN_SCOPE
-            status = tn_optimizer_set_state(t->optimizer, name, turned ? tn_transpose(x, (tn_axes){0}) : x);
+            status = tn_optimizer_set_state(t->optimizer, name, transposed ? tn_transpose(x, (tn_axes){0}) : x);
     tn__free(name);
     return status;
 }

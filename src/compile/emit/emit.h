@@ -24,7 +24,7 @@ typedef struct tn__printer {
     const char *vector; /* subscript of the vector in hand */
     char column[24];   /* room for a `lane` */
     char strip[24];    /* which element of a strip is in hand (c/strip.c) */
-    bool unchecked;    /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
+    bool unchecked;    /* divisions and square roots by tn_unchecked_<operation>, which may clear `sure` */
     bool flat;         /* what is staged is read and written by `lane` alone */
     bool literal;      /* strides are written as numbers */
     bool based;        /* where accesses are is said by what tn__emit_bases has declared */

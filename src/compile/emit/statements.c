@@ -158,7 +158,7 @@ static void print_operation(tn__printer *p, const tn__expr *e)
         tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
     bool unchecked = p->unchecked && tn__is_divided(e);
     if (unchecked)
-        tn__text_addf(p->text, "tn_careless_%s", tn__ops[e->op].name);
+        tn__text_addf(p->text, "tn_unchecked_%s", tn__ops[e->op].name);
     else
         tn__print_function(p, e->op, last->dtype);
     bool by = unchecked && e->op == TN__OP_DIVIDE && p->nest->expr[e->arg[1]].printed == TN__SCOPE_ITEM;

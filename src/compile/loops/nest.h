@@ -44,7 +44,7 @@ typedef struct tn__access {
     int64_t whole; /* > 0: no window but a temporary of so many elements, which pieces leave results in */
     bool near;                      /* emitter: elements of a tile are reached from its first one by steps of 32 bits */
     bool own;                       /* emitter: a thread has one element, and its address in a variable */
-    bool staged;                    /* emitter: chunks of it have been loaded into variables of their own */
+    bool staged;                    /* emitter: vectors of it have been loaded into variables of their own */
     bool wide;                      /* emitter: a strip of it is in the dtype computed in (c/strip.c) */
     bool in_registers;              /* its elements are those of the first factor of the product in front, which threads
                                        have */

@@ -37,7 +37,7 @@ struct decompose_data {
     const decomposition *kind;
     const int64_t *mode;
     long long m, n, k;            /* of a matrix as the library gets it; the smaller of both */
-    bool turned;                  /* that is the operand's transpose */
+    bool transposed;              /* that is the operand's transpose */
     bool complex;
     long long count, each;        /* matrices; elements that one packs */
     int type;
@@ -171,11 +171,11 @@ static tn_status compute_svd(const place *given)
         return status == TN_OK ? lay_values(&p) : status;
     long long columns = job == 'S' ? d->n : d->m;
     /* a^T = u s vt: a = vt^T s u^T */
-    status = d->turned ? lay_flat(&p, vt, d->n * d->n) : lay(&p, u, d->m, columns, d->m, 0);
+    status = d->transposed ? lay_flat(&p, vt, d->n * d->n) : lay(&p, u, d->m, columns, d->m, 0);
     if (status == TN_OK)
         status = lay_values(&p);
     if (status == TN_OK)
-        status = d->turned ? lay_flat(&p, u, d->m * columns) : lay(&p, vt, d->n, d->n, d->n, 0);
+        status = d->transposed ? lay_flat(&p, u, d->m * columns) : lay(&p, vt, d->n, d->n, d->n, 0);
     return status;
 }
 
@@ -291,7 +291,7 @@ static tn_status measure(decompose_data *d, tn__cuda_device *device)
 static tn_status make_moves(decompose_data *d, tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__operand *operand = step->step->operand;
-    tn__operand a = d->turned ? tn__cuda_dense(&operand[1]) : tn__cuda_by_columns(&operand[1]),
+    tn__operand a = d->transposed ? tn__cuda_dense(&operand[1]) : tn__cuda_by_columns(&operand[1]),
                 packed = tn__cuda_dense(&operand[0]);
     tn__cuda_step reading = *step;
     reading.overwrites = false;
@@ -325,9 +325,9 @@ static tn_status prepare_large(tn__cuda_step *step, tn__cuda_device *device, con
         return tn__fail(TN_ERR_INTERNAL, "linalg", "a step that cuSOLVER cannot do");
     long long rows = a->dim[a->ndim - 2], columns = a->dim[a->ndim - 1];
     d->mode = s->param;
-    d->turned = s->op == TN__OP_SVD && rows < columns;
-    d->m = d->turned ? columns : rows;
-    d->n = d->turned ? rows : columns;
+    d->transposed = s->op == TN__OP_SVD && rows < columns;
+    d->m = d->transposed ? columns : rows;
+    d->n = d->transposed ? rows : columns;
     d->k = d->m < d->n ? d->m : d->n;
     d->complex = a->dtype == TN_COMPLEX128;
     d->type = d->complex ? TN__CUSOLVER_COMPLEX : TN__CUSOLVER_REAL;

@@ -6,8 +6,8 @@
  * which lies in host memory. From then on kernels that overwrite do nothing: all that was overwritten in place stays as
  * the failing run found it, however many runs the host has started in the meantime. The host looks at the report, which
  * costs it nothing, when it starts a run, and after it has waited; then it marks what the failing run and later ones
- * have computed as spoilt, lifts the latch and fails with the message. Where runs go side by side, those that may fail
- * do not: each is behind all that overwrites before it, and before all that overwrites behind it.
+ * have computed as poisoned, lifts the latch and fails with the message. Runs may otherwise be side by side; those that
+ * may fail are not: each is behind all that overwrites before it, and before all that overwrites behind it.
  */
 #include <string.h>
 

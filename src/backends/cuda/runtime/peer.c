@@ -7,8 +7,8 @@
  */
 #include "backends/cuda/runtime/backend.h"
 
-/* A run that fails marks what it and later ones have computed as spoilt (failure.c), but not a copy that another device
- * has: so no run that may fail is under way. */
+/* Waits for runs that may fail. One that fails marks what it and later ones have computed as poisoned (failure.c), but
+ * not the copy that another device would have of it. */
 tn_status tn__cuda_be_sure(tn__cuda_device *device, const char *why)
 {
     tn_status status = TN_OK;

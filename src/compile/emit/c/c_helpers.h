@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What kernels in C may use, behind the scalar prelude and in front of them: words about loops, rounding to 16 bits,
- * strips of 16 bits, tiles turned.
+ * strips of 16 bits, tiles transposed.
  */
 #define TN_INDEPENDENT _Pragma("GCC ivdep")
 /* over a block's accumulators, which are multiples of 16: a constant number of them needs no remainder loop */
@@ -57,9 +57,9 @@ TN_FN void tn_narrow_bf16(tn_bf16 *to, const tn_f32 *from, tn_i64 n)
 }
 
 /*
- * tn_turn_N: a tile of elements of N bits turned. The elements of a column are neighbours in `from`, columns `step`
- * apart; those of a row are in `to`, rows `pitch` apart. By registers, as many columns at a time as one has elements:
- * halves interleaved again and again become rows.
+ * tn_transpose_N: a tile of elements of N bits transposed. The elements of a column are neighbours in `from`, columns
+ * `step` apart; those of a row are in `to`, rows `pitch` apart. By registers, as many columns at a time as one has
+ * elements: interleaving halves of registers log2(elements) times makes columns rows.
  */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
@@ -106,7 +106,7 @@ TN_FN void tn_narrow_bf16(tn_bf16 *to, const tn_f32 *from, tn_i64 n)
 #endif
 #define TN__TURN(bits, N) \
     TN__SQUARE(bits, N) \
-    TN_FN void tn_turn_##bits(void *to, tn_i64 pitch, const void *from, tn_i64 step, tn_i64 rows, tn_i64 columns) \
+    TN_FN void tn_transpose_##bits(void *to, tn_i64 pitch, const void *from, tn_i64 step, tn_i64 rows, tn_i64 columns) \
     { \
         tn_u##bits *const t = (tn_u##bits *)to; \
         const tn_u##bits *const f = (const tn_u##bits *)from; \

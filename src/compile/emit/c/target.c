@@ -76,7 +76,7 @@ void tn__c_stage(tn__printer *p, int access, int row, int column, char from, int
         tn__line(p, "{");
         tn__line(p, "const tn_i64 x%d = r0, x%d = %c0;", row, column, from);
         tn__emit_indent(p);
-        tn__text_addf(p->text, "tn_turn_%d(c%d[0].e, %d, &p%d[", bits, access, columns, access);
+        tn__text_addf(p->text, "tn_transpose_%d(c%d[0].e, %d, &p%d[", bits, access, columns, access);
         tn__print_position(p, a);
         tn__text_addf(p->text, "], n[%d], r1 - r0, %c1 - %c0);\n", tn__stride_param(a, column), from, from);
         tn__line(p, "}");

@@ -74,7 +74,7 @@ int64_t tn__cu_loaded_bytes(const tn__nest *n, int loop, int width, size_t least
 
 /* ---- elementwise, tiles ---- */
 
-static bool turned(const tn__access *a, int last, int l)
+static bool transposed(const tn__access *a, int last, int l)
 {
     return a->kind == TN__ACCESS_LOAD && !a->gathered && (a->stride[l] == 1 || a->stride[l] == -1) && a->stride[last] &&
            (a->stride[last] > 1 || a->stride[last] < -1);
@@ -87,11 +87,12 @@ static int tiled_loop(const tn__nest *n, int64_t *bytes)
     int last = n->loop_count - 1, loop = -1;
     for (int i = 0; i < n->access_count && last > 0 && loop < 0; i++)
         for (int l = 0; l < last; l++)
-            if (turned(&n->access[i], last, l) && n->extent[l] >= SHORTEST_TILED && n->extent[last] >= SHORTEST_TILED)
+            if (transposed(&n->access[i], last, l) && n->extent[l] >= SHORTEST_TILED &&
+                n->extent[last] >= SHORTEST_TILED)
                 loop = l;
     *bytes = 0;
     for (int i = 0; i < n->access_count && loop >= 0; i++)
-        if (turned(&n->access[i], last, loop))
+        if (transposed(&n->access[i], last, loop))
             *bytes += (int64_t)tn_dtype_size(n->access[i].dtype);
     return loop;
 }

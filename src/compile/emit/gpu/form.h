@@ -78,7 +78,7 @@ int tn__cu_extras(const tn__emitter *emitter, const tn__nest *nest, int64_t *ext
 /* The type of positions; whether accesses lie so that vectors of them can be moved at once; R, how many elements are
  * reduced. */
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f);
-/* ELEMENTWISE: declares `swift`: all accesses in one piece lie so that whole vectors are moved at once, and there are
+/* ELEMENTWISE: declares `aligned`: all accesses in one piece lie so that whole vectors are moved at once, and there are
  * no others; false if there are no such accesses. Then, in a scope where that is so: nobody needs to ask. */
 bool tn__cu_print_aligned(tn__printer *p, const tn__cu_form *f);
 void tn__cu_print_whole(tn__printer *p, const tn__cu_form *f);
@@ -146,7 +146,7 @@ bool tn__cu_widens(const tn__nest *n, const tn__expr *e);
 
 /* Inverses of divisors that are the same for all elements of a pass: in front of tn__cu_elements. */
 void tn__cu_declare_inverses(tn__printer *p, int pass);
-/* Declares `sure` if a pass can do its divisions carelessly. */
+/* Declares `sure` if a pass can do its divisions unchecked. */
 bool tn__cu_begin_unchecked(tn__printer *p, int pass);
 /* A pass's work on a vector: its elements go into the accumulators and into what is stored. */
 void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass);
@@ -159,12 +159,13 @@ void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level);
 /* Elements whose sums never go on in double precision; whether those of a nest's pieces do. */
 #define TN__CUDA_SINGLE 16384
 bool tn__cu_widens_pieces(const tn__nest *n, int r);
-/* Whether a level has sums that go on in double precision, of so few chunks of a row, or rows, at a time; adds these to
- * them. What such a sum, or the accumulator of another reduction, is called, its type, what combines two of them, and
- * what makes a result of it. */
+/* Whether a level has sums that go on in double precision; how many vectors of a row, or rows, are summed in single
+ * precision before that; the statements that then add them to the sums. */
 bool tn__cu_widens_any(const tn__nest *n, const tn__cu_form *f, int level);
 int tn__cu_few(const tn__cu_form *f);
 void tn__cu_add_few(tn__printer *p, const tn__cu_form *f, int level);
+/* Of such a sum, or of the accumulator of another reduction: its variable, its type, the function that combines two,
+ * and the one that makes a result of it ("": none). */
 const char *tn__cu_sum(const tn__nest *n, const tn__cu_form *f, int r);
 const char *tn__cu_sum_type(const tn__printer *p, const tn__cu_form *f, int r);
 const char *tn__cu_sum_function(tn__printer *p, const tn__cu_form *f, int r);

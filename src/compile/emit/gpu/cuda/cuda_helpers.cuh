@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What kernels in CUDA C++ may use, behind the scalar prelude and in front of them: failures, waiting for the kernels
- * before, shared memory, chunks of neighbours, careless divisions, numbers of other threads.
+ * before, shared memory, vectors of neighbours, unchecked divisions, numbers of other threads.
  */
 struct tn_failure { tn_u64 guard, latch, report, run, who; };
 #define TN_FAILED(f) (f.guard ? *(const volatile tn_u64 *)f.guard : 0)
@@ -102,7 +102,7 @@ template <int BLOCKS> static __device__ __forceinline__ bool tn_begin_together(c
 template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) tn_pack { T e[V]; };
 template <class T> TN_HOT bool tn_aligned(const T *p, int bytes) { return (tn_u64)p % (tn_u64)bytes == 0; }
 
-/* `live` elements of a chunk; those beyond are 0 */
+/* `live` elements of a vector; those beyond are 0 */
 template <class T, int V, class L> TN_HOT void tn_load(tn_pack<T, V> &to, const T *p, L live, bool whole)
 {
     if (whole && live >= V) {
@@ -138,7 +138,7 @@ TN_HOT void tn_store_apart(const tn_pack<T, V> &from, T *p, L live, I stride)
 
 /* Correctly rounded (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990)
  * while nothing on the way is subnormal or infinite, else `sure` is cleared. */
-TN_HOT tn_f32 tn_careless_sqrt(tn_f32 x, bool &sure)
+TN_HOT tn_f32 tn_unchecked_sqrt(tn_f32 x, bool &sure)
 {
     const tn_f32 y = tns__inverse_root_f32(x), s = x * y, r = fmaf(fmaf(-s, s, x), 0.5f * fabsf(y), s);
     sure &= r >= 0x1p-50f;
@@ -149,20 +149,20 @@ TN_HOT tn_f32 tn_inverse(tn_f32 b) { const tn_f32 x = tns__inverse_f32(b); retur
 TN_HOT bool tn_divides(tn_f32 b) { return (fabsf(b) >= 0x1p-40f) & (fabsf(b) <= 0x1p60f); }
 
 /* y: the inverse of b, which divides */
-TN_HOT tn_f32 tn_careless_divide_by(tn_f32 a, tn_f32 b, tn_f32 y, bool &sure)
+TN_HOT tn_f32 tn_unchecked_divide_by(tn_f32 a, tn_f32 b, tn_f32 y, bool &sure)
 {
     const tn_f32 q = a * y, r = fmaf(fmaf(-b, q, a), y, q);
     sure &= (fabsf(r) >= 0x1p-60f) | (tns_bits_f32(a) == 0);
     return r;
 }
 
-TN_HOT tn_f32 tn_careless_divide(tn_f32 a, tn_f32 b, bool &sure)
+TN_HOT tn_f32 tn_unchecked_divide(tn_f32 a, tn_f32 b, bool &sure)
 {
     sure &= tn_divides(b);
-    return tn_careless_divide_by(a, b, tn_inverse(b), sure);
+    return tn_unchecked_divide_by(a, b, tn_inverse(b), sure);
 }
 
-TN_HOT tn_f32 tn_careless_reciprocal(tn_f32 b, bool &sure)
+TN_HOT tn_f32 tn_unchecked_reciprocal(tn_f32 b, bool &sure)
 {
     sure &= (fabsf(b) >= 0x1p-100f) & (fabsf(b) <= 0x1p100f);
     return tn_inverse(b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random numbers in chunks, in CUDA C++.
+ * Random numbers in vectors, in CUDA C++.
  *
  * Elements i, i + 1, ... of a random stream: a block of the generator serves four of 32 bits, two of 64. tn_<name> is
  * for an i that a block begins at, and counters that have their upper half in common, so that what the generator makes

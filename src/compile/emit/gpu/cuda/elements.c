@@ -8,7 +8,7 @@
 #include "compile/emit/gpu/form.h"
 
 /* Is e a division or square root of the pass, which accumulates nothing? */
-static bool is_careless(const tn__nest *n, int e, int pass)
+static bool is_unchecked(const tn__nest *n, int e, int pass)
 {
     const tn__expr *x = &n->expr[e];
     bool accumulates = n->reduced && (tn__nest_reductions(n, pass, false) || tn__nest_reductions(n, pass, true));
@@ -19,11 +19,11 @@ static bool is_careless(const tn__nest *n, int e, int pass)
 /* The divisor of e, if it is the same for all elements and no expression before e has it; else -1. */
 static int common_divisor(const tn__nest *n, int e, int pass)
 {
-    int divisor = n->expr[e].op == TN__OP_DIVIDE && is_careless(n, e, pass) ? n->expr[e].arg[1] : -1;
+    int divisor = n->expr[e].op == TN__OP_DIVIDE && is_unchecked(n, e, pass) ? n->expr[e].arg[1] : -1;
     if (divisor < 0 || n->expr[divisor].printed != TN__SCOPE_ITEM)
         return -1;
     for (int i = 0; i < e; i++)
-        if (n->expr[i].op == TN__OP_DIVIDE && is_careless(n, i, pass) && n->expr[i].arg[1] == divisor)
+        if (n->expr[i].op == TN__OP_DIVIDE && is_unchecked(n, i, pass) && n->expr[i].arg[1] == divisor)
             return -1;
     return divisor;
 }
@@ -42,7 +42,7 @@ bool tn__cu_begin_unchecked(tn__printer *p, int pass)
     const tn__nest *n = p->nest;
     bool unchecked = false;
     for (int e = 0; e < n->expr_count; e++)
-        unchecked = unchecked || is_careless(n, e, pass);
+        unchecked = unchecked || is_unchecked(n, e, pass);
     if (!unchecked)
         return false;
     tn__emit_indent(p);

@@ -48,9 +48,9 @@ static void loads(tn__printer *p, const tn__cu_form *f, bool whole)
 }
 
 /* All loads of a thread's vectors, and random numbers apart from them, where nothing branches. */
-static void print_loads(tn__printer *p, const tn__cu_form *f, bool swift)
+static void print_loads(tn__printer *p, const tn__cu_form *f, bool aligned)
 {
-    if (swift && !tn__cu_makes_random(p->nest)) {
+    if (aligned && !tn__cu_makes_random(p->nest)) {
         tn__line(p, "if (whole) {");
         tn__cu_print_whole(p, f);
         loads(p, f, true);
@@ -70,23 +70,23 @@ static void print_loads(tn__printer *p, const tn__cu_form *f, bool swift)
     tn__line(p, "}");
 }
 
-/* The elements of each vector, and their stores: where a thread is swift, all behind the last one's elements. */
-static void print_results(tn__printer *p, const tn__cu_form *f, bool swift, uint32_t inner)
+/* The elements of each vector, and their stores: on the aligned path, all behind the last one's elements. */
+static void print_results(tn__printer *p, const tn__cu_form *f, bool aligned, uint32_t inner)
 {
     const tn__nest *n = p->nest;
-    if (swift)
+    if (aligned)
         declare_results(p, f, true);
     open_chunk(p, f, false);
-    tn__line(p, swift && !tn__cu_skips_absent(n) ? "(void)live;" : "if (live <= 0) continue;");
+    tn__line(p, aligned && !tn__cu_skips_absent(n) ? "(void)live;" : "if (live <= 0) continue;");
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, inner);
-    if (swift)
+    if (aligned)
         declare_results(p, f, false);
     else
         tn__cu_declare_stores(p, f, false, 0);
     tn__cu_declare_inverses(p, 0);
     tn__cu_elements(p, f, 0);
-    if (swift) {
+    if (aligned) {
         tn__line(p, "}");
         tn__line(p, "if (whole) {");
         tn__cu_print_whole(p, f);
@@ -110,16 +110,16 @@ void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
     uint32_t all = tn__nest_loops(n), inner = f->loop >= 0 ? 1u << f->loop : 0;
     p->vector = "[q]";
     tn__cu_begin(p, f);
-    bool swift = tn__cu_print_aligned(p, f);
+    bool aligned = tn__cu_print_aligned(p, f);
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, all);
     tn__cu_find(p, f, all);
     tn__line(p, "for (ix first = (ix)block * (ix)(%d * blockDim.x) + threadIdx.x; first < (ix)n[0];", f->batch);
     tn__line(p, "     first += (ix)blocks * (ix)(%d * blockDim.x)) {", f->batch);
     tn__cu_declare(p, f, 0);
-    if (swift)
-        tn__line(p, "const bool whole = swift && first + (ix)(%d * blockDim.x) < (ix)n[0];", f->batch - 1);
-    print_loads(p, f, swift);
-    print_results(p, f, swift, inner);
+    if (aligned)
+        tn__line(p, "const bool whole = aligned && first + (ix)(%d * blockDim.x) < (ix)n[0];", f->batch - 1);
+    print_loads(p, f, aligned);
+    print_results(p, f, aligned, inner);
     tn__line(p, "}");
 }

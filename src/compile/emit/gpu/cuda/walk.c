@@ -78,7 +78,7 @@ bool tn__cu_print_aligned(tn__printer *p, const tn__cu_form *f)
             continue;
         if (!any) {
             tn__emit_indent(p);
-            tn__text_addf(p->text, "const bool swift = n[%d] %% %d == 0", TN__EXTENT(f->loop), f->width);
+            tn__text_addf(p->text, "const bool aligned = n[%d] %% %d == 0", TN__EXTENT(f->loop), f->width);
         }
         tn__text_addf(p->text, " & w%d", i);
         any = true;
