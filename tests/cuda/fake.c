@@ -627,7 +627,7 @@ static tn__cuda_libraries libraries = {
 static tn__device *open_with(bool graphs)
 {
     static tn__device device;
-    static void *before[64]; /* devices live as long as the process, with what they hold */
+    static void *volatile before[64]; /* devices live as long as the process, with what they hold */
     static size_t count;
     fake_flush();
     libraries.has_graphs = graphs;

@@ -256,6 +256,13 @@ EXPORTED int cudnnBackendDestroyDescriptor(void *given)
 
 /* ---- running ---- */
 
+/* What was asked for, for as long as the process, as a graph may do it again. */
+typedef struct call {
+    fake_convolution of;
+    struct call *next;
+} call;
+static call *calls;
+
 static void compute(const void *given)
 {
     const fake_convolution *c = given;
@@ -275,10 +282,12 @@ EXPORTED int cudnnBackendExecute(void *handle, void *given, void *given_pack)
     void *const *workspace = find(pack, TN__CUDNN_PACK_WORKSPACE, TN__CUDNN_OF_POINTER, 1);
     if (handle != &fake_dnn || !plan->finished || !pack->finished || !id || !place || !workspace)
         return BAD;
-    fake_convolution *c = malloc(sizeof *c); /* as long as the process: a graph may do it again */
-    if (c == NULL)
+    call *made = malloc(sizeof *made);
+    if (made == NULL)
         return BAD;
-    *c = plan->of;
+    *made = (call){.of = plan->of, .next = calls};
+    calls = made;
+    fake_convolution *c = &made->of;
     c->workspace = *workspace;
     c->workspace_bytes = fake_dnn.workspace[plan->engine];
     for (int t = 0; t < FAKE_TENSORS; t++)

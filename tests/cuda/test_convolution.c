@@ -38,12 +38,29 @@ static double milliseconds[FAKE_ENGINES];
 
 static void pass(int engine) { fake_blas.now += milliseconds[engine]; }
 
+/* Its plans live as long as the process else. */
+static void close_device(tn__device *device)
+{
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    while (cuda->convolutions) {
+        tn__cudnn_plan *plan = cuda->convolutions;
+        assert_int_equal(plan->uses, 0);
+        cuda->convolutions = plan->next;
+        fake_dnn_library.cudnnBackendDestroyDescriptor(plan->plan);
+        fake_dnn_library.cudnnBackendDestroyDescriptor(plan->config);
+        tn__free(plan->key);
+        tn__free(plan);
+    }
+    tn__allocator_close(device->allocator);
+}
+
 /* A device on which nothing has been asked for yet, as in a new process; with the library, if it is there. */
 static tn__device *open_device(bool there)
 {
     static tn__device *device;
     if (device)
-        tn__allocator_close(device->allocator);
+        close_device(device);
+    assert_int_equal(fake_dnn.descriptors, 0); /* nothing is left of what was proposed */
     device = fake_open();
     assert_non_null(device);
     device->allocator = tn__allocator_new(device);
@@ -149,12 +166,11 @@ static void expect(const problem *p, int way, tn_array *of[OPERANDS])
 }
 
 /* `apart`: elements that inputs lie behind a multiple of 256 bytes. */
-static void check_values(const problem *p, int way, int apart)
+static void check_values(tn__device *device, const problem *p, int way, int apart)
 {
     static memory m;
     program g;
     tn_array *of[OPERANDS];
-    tn__device *device = open_device(true);
     fake_dnn.engines = 1;
     fake_dnn.workspace[0] = way == DATA ? 1000 : 0;
     make(&g, p, way, TN_FLOAT32, TN_MATMUL_FLOAT32);
@@ -183,10 +199,11 @@ static const problem problems[] = {
 static void test_values(void **state)
 {
     (void)state;
+    tn__device *device = open_device(true);
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
         for (int way = 0; way < 3; way++)
             for (int apart = 0; apart < 5; apart += 4 - (apart == 0)) /* 0 and 3 elements; 4 lie well again */
-                TN_SCOPE check_values(&problems[i], way, apart);
+                TN_SCOPE check_values(device, &problems[i], way, apart);
 }
 
 /* ---- choosing ---- */
