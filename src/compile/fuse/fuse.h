@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The fuser's items: loop nests and values that a library or single operations compute, with who needs whom. */
+/*
+ * The fuser turns a graph's stored values into *items*, each a loop nest, or a value that a library or a single
+ * operation computes, and merges nests that can share loops. What is left of them becomes the steps of a program
+ * (schedule/). Items are numbered in recording order; item A needs item B if A reads what B stores.
+ */
 #ifndef TN_COMPILE_FUSE_FUSE_H
 #define TN_COMPILE_FUSE_FUSE_H
 
@@ -7,15 +11,16 @@
 #include "compile/loops/nest.h"
 
 typedef struct tn__item {
-    tn__nest *nest;      /* NULL: a value lowered on its own */
-    int value;           /* that value */
-    bool dead;           /* merged into another, or not needed after all */
+    tn__nest *nest;      /* NULL: a library or a single operation computes `value` */
+    int value;           /* without a nest: what the item stores */
+    bool dead;           /* merged into another item, or nothing needs it any more */
     int into;            /* the item that it was merged into, or itself */
-    tn__numbers needs;   /* items that must come before, without those that these need; may name merged ones */
-    int used;            /* how often others name it so */
-    tn__numbers users;   /* of those that have a place: who does */
-    int place;           /* order.c */
-    int mark[3];
+    tn__numbers needs;   /* items that it needs directly, not through others; some may have been merged since: ask
+                            tn__item_now */
+    int used;            /* in how many lists of needs it is */
+    tn__numbers users;   /* the items in whose lists it is, as far as they have a place */
+    int place;           /* order.c: in the order so far, which a merge may change */
+    int mark[3];         /* order.c: the last search that gave it each of the marks there */
     int group;            /* schedule.c: the group it is in */
 } tn__item;
 
@@ -27,16 +32,19 @@ typedef struct tn__fuser {
     size_t item_capacity;
     tn__item *item;
     int *item_of;        /* by value: the item that stores it, -1: none */
-    bool *updates;       /* by value: a result that may take over a leaf's memory; NULL: a failure is known at once */
-    int search;          /* order.c: which one it is */
-    tn__heap ahead;      /* what it has not been through, the last place first */
+    bool *updates;       /* by value: a result that may be written into a leaf's memory; NULL on devices that tell of
+                            failures before anything is overwritten */
+    int search;          /* order.c: number of the search under way */
+    tn__heap ahead;      /* order.c: items that the search has still to look at, the last place first */
 } tn__fuser;
 
 /* materialize.c: which values get memory or a nest of their own. False without memory. */
 bool tn__choose_stored(tn__fuser *fuser, bool fusion);
-/* updates.c: marks updates, where the device's runs may fail late, and stores what may fail. False without memory. */
+/* updates.c: on devices that tell of a failure (an index out of range) only after later kernels have started: marks the
+ * results that overwrite, and stores what may fail, so that it is a nest of its own. False without memory. */
 bool tn__mark_updates(tn__fuser *fuser);
-/* Whether a nest may fail, or overwrites what must survive a failure; such two must not share a kernel. */
+/* Whether a nest may fail; whether it overwrites a leaf, which has to keep its value if another nest fails; whether two
+ * nests must not share a kernel, since one may fail and the other overwrites. */
 bool tn__may_fail(const tn__nest *nest);
 bool tn__overwrites(const tn__fuser *fuser, const tn__nest *nest);
 bool tn__apart(const tn__fuser *fuser, const tn__nest *a, const tn__nest *b);
@@ -50,26 +58,28 @@ bool tn__merge_nests(tn__fuser *fuser);
 
 /* ---- order.c ---- */
 
-/* The item that an item is, or is part of, by now. */
+/* The item that an item has been merged into, through several merges; itself if it has not. */
 int tn__item_now(tn__fuser *fuser, int item);
-/* Gives the next item a place, behind all before it, or makes it part of one before it, which must not need it, nor it
- * that one through others. False without memory. */
+/* Items are added in their order, one after another: tn__order_add gives the next one the last place; tn__order_join
+ * merges it into an item that has a place. For that, neither may need the other through a third item. False without
+ * memory. */
 bool tn__order_add(tn__fuser *fuser, int item);
 bool tn__order_join(tn__fuser *fuser, int into, int item);
-/* Begins to ask what the next item needs. False without memory. */
+/* Begins a search of what the next item needs, which the two functions below go on with. False without memory. */
 bool tn__order_search(tn__fuser *fuser, int item);
-/* Does it need `other` itself? */
+/* Does it need `other` directly? */
 bool tn__order_needs(const tn__fuser *fuser, int other);
 typedef enum tn__known { TN__KNOWN_FALSE, TN__KNOWN_TRUE, TN__KNOWN_NO_MEMORY } tn__known;
-/* Does it need something else that needs `other`? */
+/* Does it need `other` through a third item? */
 tn__known tn__order_needs_through(tn__fuser *fuser, int other);
 
 /* schedule.c: all items as steps of the draft, in an order, several in a kernel where that pays. False without
  * memory. */
 bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool fusion);
 
-/* split.c: true if a nest goes through few long rows or columns more than once, or has more reductions of them than
- * can be in pieces, which nests of their own do with more workers. */
+/* split.c: true if merging would leave a nest that cannot occupy the device, as it has few long rows (or columns) and
+ * goes through them more than once, or has more reductions than a split one may have: separate nests can each be split
+ * over all workers. */
 bool tn__split_rather(const tn__fuser *fuser, const tn__nest *nest);
 
 /* Are kernels written for a GPU: a chip of many workers, whose launches cost more than most nests? */

@@ -8,7 +8,7 @@
 #define MAX_ACCESSES    48
 #define LOOK_BACK       64 /* nests that each one is tried with: keeps planning linear in the size of the graph */
 
-/* The loops of `row` are the kept loops of `whole`. */
+/* Are the loops of `row`, which reduces nothing, those that `whole` keeps when it reduces? */
 static bool row_loops(const tn__nest *row, const tn__nest *whole)
 {
     int k = 0;
@@ -23,7 +23,8 @@ static bool row_loops(const tn__nest *row, const tn__nest *whole)
     return k == row->loop_count;
 }
 
-/* Do the domains fit, whatever the values refer to? The merged nest gets the loops and reduced set of the wider one. */
+/* Can two nests have the same loops, whatever they compute? The merged nest gets the loops, and the reduced ones among
+ * them, of the one that has more. */
 static bool domains_fit(const tn__fuser *f, const tn__nest *into, const tn__nest *nest)
 {
     if ((into->product.there || nest->product.there) && !f->base.draft->policy->joins(into, nest))
@@ -33,14 +34,14 @@ static bool domains_fit(const tn__fuser *f, const tn__nest *into, const tn__nest
     return row_loops(nest, into) || row_loops(into, nest);
 }
 
-/* The nest in hand, and what it is tried with. */
+/* Nests are gone through in their order; the one in hand is tried with some of those before it. */
 typedef struct merger {
     tn__fuser *f;
-    int *read;         /* by value: the last nest in hand that reads or writes it */
-    tn__numbers nests; /* those before, as far as they are on their own */
+    int *read;         /* by value: the last nest that was in hand and reads or writes it */
+    tn__numbers nests; /* those before that have not been merged into another */
 } merger;
 
-/* Something to gain: one reads what the other writes or reads. */
+/* Is there something to gain? One nest reads what the other writes, or both read the same. */
 static bool related(const merger *m, int into, int nest)
 {
     const tn__nest *a = m->f->item[into].nest;
@@ -67,8 +68,8 @@ static void own(tn__fuser *f, const tn__nest *nest, int item)
         f->base.owner[nest->target[t]] = item;
 }
 
-/* Would a sum over rows keep a product from being computed in the blocks of the one before it? It is better done
- * later. */
+/* Is one nest a product that can be computed in the blocks of the product that gives its first factor, and the other a
+ * sum over its rows? Merged with the sum, whose blocks need all rows, it could not: so they stay apart. */
 static bool holds_back(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
 {
     const tn__nest *next = a->product.there ? a : b, *sum = a->product.there ? b : a;
@@ -79,15 +80,15 @@ static bool holds_back(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
            f->base.draft->policy->fits_back_to_back(f->item[first].nest, next, f->device);
 }
 
-/* A number that only the next run needs, such as where its minibatch begins: on a GPU it is computed early (see
- * launches.c), not along with what comes late. */
+/* A single number that nothing in this run needs: the next one does, such as where its minibatch begins. On a GPU it
+ * goes into the first launch (launches.c), so it is not merged with what comes late. */
 static bool is_ahead(const tn__fuser *f, int i)
 {
     const tn__item *item = &f->item[i];
     return tn__on_gpu(f->device) && tn__nest_points(item->nest) == 1 && !item->needs.count && !item->used;
 }
 
-/* Tries to run the targets of item `nest` in the loops of item `into`. */
+/* Tries to compute what item `nest` stores in the loops of item `into`. */
 static tn__built merge(tn__fuser *f, int into, int nest)
 {
     tn__nest *a = f->item[into].nest, *b = f->item[nest].nest;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What groups read and may overwrite, and which launches have room for others: noted once, so that sharing launches out
- * looks at each group, and not at each pair of them.
+ * What groups read and may overwrite, and which launches have room, noted once for each: launches.c then takes time by
+ * the number of groups, not of pairs of them.
  */
 #include "compile/emit/emit.h"
 #include "compile/schedule/horizontal.h"
 
-#define BLOCKS_BESIDE  4         /* a multiprocessor, of products that share a launch */
-#define POINTS_FUSED  (1 << 18) /* of what else does */
-#define THREADS_BESIDE 256       /* of a block, so that each has the registers that products need */
+#define BLOCKS_BESIDE  4         /* a product that shares a launch has at most so many blocks a multiprocessor */
+#define POINTS_FUSED  (1 << 18) /* another nest that does has at most so many: a larger one fills the GPU alone */
+#define THREADS_BESIDE 256       /* of a block of a shared launch: each then has the registers that products need */
 
-/* ---- what groups read and take over ---- */
+/* ---- what groups read and may overwrite ---- */
 
 static bool is_taken(const tn__fuser *f, const tn__access *a)
 {
@@ -26,7 +26,7 @@ static bool add_once(tn__numbers *list, int number)
     return tn__numbers_add(list, number);
 }
 
-/* The memory plan may let a result of a nest take over the memory of a leaf that it reads. */
+/* A nest with a result is taken to overwrite every donatable leaf that it reads, as the memory plan may have it do. */
 static bool note_nest(tn__horizontal *h, tn__fusion_group_facts *of, const tn__nest *nest)
 {
     bool gives = false, done = true;

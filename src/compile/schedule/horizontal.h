@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of groups and launches while they are shared out: between horizontal.c, which keeps it, and
- * launches.c. */
+/* What is known of groups and launches while horizontal fusion is decided: horizontal.c keeps it, launches.c decides.
+ * `reads` and `takes` matter since a group that overwrites a leaf must not run before one that reads it. */
 #ifndef TN_COMPILE_SCHEDULE_HORIZONTAL_H
 #define TN_COMPILE_SCHEDULE_HORIZONTAL_H
 
@@ -8,8 +8,8 @@
 
 /* What is known of a group. */
 typedef struct tn__fusion_group_facts {
-    tn__numbers reads;      /* leaves whose memory results may take over, that it reads */
-    tn__numbers takes;      /* of these, which results of its own may take over */
+    tn__numbers reads;      /* values of donatable leaves that it reads */
+    tn__numbers takes;      /* of these, the ones that a result of its own may be written over */
     bool fails, overwrites; /* for tn__apart */
     bool shares;            /* may have others in its launch */
     int next;               /* the next group of its launch, -1: none */
@@ -17,7 +17,7 @@ typedef struct tn__fusion_group_facts {
 
 /* What is known of a launch: a group's number, that group and others. */
 typedef struct tn__launch_facts {
-    int first; /* group in it, -1: none */
+    int first; /* the first group in it, others by `next`; -1: none */
     int groups, nests, words;
 } tn__launch_facts;
 
@@ -27,9 +27,10 @@ typedef struct tn__horizontal {
     tn__fusion_group_facts *of;       /* by group */
     tn__launch_facts *launch; /* by the number of its group */
     bool *results;            /* by value: results lie in its memory */
-    int *nearest;   /* by value: the nearest group that reads it, or takes it over; or the last launch of those */
-    uint64_t *open; /* bits: launches with room for a group */
-    int least;      /* words of a group */
+    int *nearest;   /* by value of a leaf: of the groups passed so far, the last one (going back: the first) that reads
+                       it or may overwrite it, or that one's launch */
+    uint64_t *open; /* a bit a launch: has it room for the smallest group? */
+    int least;      /* words of the smallest group */
 } tn__horizontal;
 
 /* Notes what groups read and may take over. False without memory. */
@@ -44,17 +45,17 @@ bool tn__fusion_groups_apart(const tn__horizontal *h, int a, int b);
 /* The items of a group, one after another. */
 int tn__fusion_group_items(const tn__horizontal *h, int group);
 tn__item *tn__fusion_group_item(const tn__horizontal *h, int group, int k);
-/* The last group before that this one needs, or the last launch of one. What it needs through others comes before
- * these. -1: none. */
+/* The last group that this one needs directly (what it needs through others comes before those), or with by_launch the
+ * last launch of one. -1: none. */
 int tn__last_needed(const tn__horizontal *h, int group, bool by_launch);
 
 /* Each group in a launch of its own. */
 void tn__begin_launches(tn__horizontal *h);
-/* The last launch with room up to this one; the first from it on. -1: none. */
+/* Of the launches with room, the last at or before `launch`; the first at or behind it. -1: none. */
 int tn__open_before(const tn__horizontal *h, int launch);
 int tn__open_behind(const tn__horizontal *h, int launch);
-/* Whether a launch with room has enough for a group, and none in it that the group, or that, would have to come before:
- * by what they overwrite, since those that need one another are not asked about. */
+/* Whether a launch has enough room for a group, and no group that overwrites what this one reads, or the other way
+ * round. The caller has seen to it that none needs the other. */
 bool tn__fits_in_launch(const tn__horizontal *h, int group, int launch);
 void tn__put_in_launch(tn__horizontal *h, int group, int launch);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which groups share a launch. On a GPU products and groups of small nests lie beside one another in one, as different
- * blocks of it, where none needs another, and a product's blocks may go on with another product: a training step's last
- * updates and its loss are then one kernel, and a step is a chain of few of them.
+ * Horizontal fusion, and back-to-back products, on a GPU: which groups share a launch. Where none needs another,
+ * products and groups of small nests become different blocks of one launch; and the blocks of one product may compute a
+ * second one behind it. A training step's last updates and its loss are then one kernel, and a step is a few of them.
  */
 #include "compile/schedule/horizontal.h"
 
 /*
- * A group has to come before another one that needs it, or overwrites what it reads, or is to be kept apart from it;
- * and before an operation, which may overwrite, too. Going through the groups in their order, or the other way round,
- * these tell where the nearest of those is that one has to keep its order with.
+ * Two groups keep their order if one needs the other, or overwrites what the other reads, or may fail where the other
+ * overwrites; operations keep theirs with all groups, as they may overwrite. The groups are gone through from the first
+ * to the last, or the other way; these are the nearest ones so far that are an operation, may fail, and overwrite.
  */
 typedef struct nearest {
     int operation, fails, overwrites;
@@ -21,13 +21,13 @@ static void forget(tn__horizontal *h, int none)
         h->nearest[v] = none;
 }
 
-/* ---- behind one another ---- */
+/* ---- back-to-back products ---- */
 
 static bool is_product(const tn__fusion_group *u) { return u->count == 1 && u->nest[0]->product.there; }
 
 static int later(int a, int b) { return a > b ? a : b; }
 
-/* The last one that a group has to come behind, but for what it needs. */
+/* The last group that this one has to come behind for another reason than that it needs it. */
 static int behind(const tn__horizontal *h, int i, const nearest *last)
 {
     const tn__fusion_group_facts *of = &h->of[i];
@@ -38,7 +38,7 @@ static int behind(const tn__horizontal *h, int i, const nearest *last)
     return at;
 }
 
-/* Notes a group, which lies in `at`, as one that others may have to come behind. */
+/* Notes a group, which has become part of group (or launch) `at`, as one that later groups may have to come behind. */
 static void pass(tn__horizontal *h, int i, int at, nearest *last)
 {
     const tn__fusion_group_facts *of = &h->of[i];
@@ -52,7 +52,8 @@ static void pass(tn__horizontal *h, int i, int at, nearest *last)
         h->nearest[of->reads.at[k]] = later(h->nearest[of->reads.at[k]], at);
 }
 
-/* The product that a group's own can go on from, in its blocks: the last group that it has to come behind. -1: none. */
+/* The group whose blocks can compute this group's product behind their own: the last one that it has to come behind, if
+ * that is a product that it fits. -1: none. */
 static int goes_on_from(const tn__horizontal *h, int i, const nearest *last)
 {
     const tn__fusion_group *u = &h->s->group[i];
@@ -67,7 +68,7 @@ static int goes_on_from(const tn__horizontal *h, int i, const nearest *last)
     return at;
 }
 
-/* Leaves out groups that have become part of others. */
+/* Takes groups that have become part of others out of the table, and numbers the rest anew. */
 static void close_ranks(tn__horizontal *h, const int *part_of)
 {
     tn__fusion_groups *s = h->s;
@@ -89,8 +90,7 @@ static void close_ranks(tn__horizontal *h, const int *part_of)
     s->count = kept;
 }
 
-/* Products that are computed in the blocks of others, one behind the other: the group is taken to the last one that it
- * has to come behind, if it can go on from that. */
+/* Moves products into the groups whose blocks compute them behind their own. False without memory. */
 static bool go_on(tn__horizontal *h)
 {
     tn__fusion_groups *s = h->s;
@@ -117,11 +117,11 @@ static bool go_on(tn__horizontal *h)
     return done;
 }
 
-/* ---- beside one another ---- */
+/* ---- horizontal fusion ---- */
 
 static int sooner(int a, int b) { return a < b ? a : b; }
 
-/* The first group behind that has to come behind this one. What needs it through others comes behind these. */
+/* The first of the later groups that has to stay behind this one; what needs it through others comes behind that. */
 static int in_front(const tn__horizontal *h, int i, const int *first_user, const nearest *next)
 {
     const tn__fusion_group_facts *of = &h->of[i];
@@ -133,7 +133,7 @@ static int in_front(const tn__horizontal *h, int i, const int *first_user, const
     return at;
 }
 
-/* Notes a group as one that others may have to come in front of. */
+/* Notes a group as one that earlier groups may have to stay in front of. */
 static void pass_back(tn__horizontal *h, int i, int *first_user, nearest *next)
 {
     const tn__fusion_group_facts *of = &h->of[i];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Items as they become ready: who waits for how many others is counted down, nobody is looked at in vain. */
+/* Items as they become ready: each has a count of the needs that have not been taken, and joins a heap when it is 0. */
 #include "compile/schedule/queue.h"
 
 static bool fails(const tn__queue *q, int i) { return q->fuser->updates && tn__item_may_fail(q->fuser, i); }
 
-/* ---- what waits for what may fail ---- */
+/* ---- items that overwrite are held back while others may fail ---- */
 
-/* How many items that may fail need this one. */
+/* How many items that may fail need this one, directly or not; -1 without memory. */
 static int failing_behind(tn__queue *q, int item, tn__numbers *list)
 {
     int count = 0, search = ++q->searches;
@@ -26,7 +26,7 @@ static int failing_behind(tn__queue *q, int item, tn__numbers *list)
     return count;
 }
 
-/* An item that overwrites comes behind all that may fail, but what needs the item itself, and the item. */
+/* Are there items that may fail, other than this one and those that need it? */
 static bool waits_for_failures(const tn__queue *q, int i) { return q->later[i] >= 0 && q->failing > q->later[i]; }
 
 static bool let_go(tn__queue *q)
@@ -60,7 +60,7 @@ static bool add(tn__queue *q, int i)
     return tn__heap_add(&q->ready[q->small(q->fuser, &q->fuser->item[i])], 0, i);
 }
 
-/* Lists users behind one another, by what they need. */
+/* Fills in users and first: the lists of needs the other way round. */
 static bool list_users(tn__queue *q)
 {
     tn__fuser *f = q->fuser;

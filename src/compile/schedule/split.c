@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions in two steps, for a machine whose workers are more than the rows: pieces of the rows first, then what the
- * pieces gave. Both steps are parts of one nest; between them lies a temporary for each reduction, by piece and row.
+ * Split reductions, where there are more workers than rows: a first step reduces pieces of the rows into a temporary
+ * for each reduction (by piece and row), a second one the partial results. Both are made of one nest, as parts of it:
+ * the same expressions, of which each part prints what it uses.
  */
 #include "compile/emit/emit.h"
 #include "compile/fuse/fuse.h"
 
-#define LONG_ROW   16384
+#define LONG_ROW   16384 /* elements from which on passes over a row rather are nests of their own */
 #define DEVIATIONS 4  /* float32 of a tn_deviations (cuda_helpers.cuh) */
 #define PROCESSORS 16 /* of a CPU: whatever there are, the same plan */
 
@@ -23,7 +24,7 @@ bool tn__split_rather(const tn__fuser *fuser, const tn__nest *nest)
     return policy && policy->needs_splitting(device, nest);
 }
 
-/* Marks what expression e is made of. */
+/* Marks expression e, all that it is computed from, and the accesses of these. */
 static void use(tn__nest *nest, int e)
 {
     tn__expr *x = &nest->expr[e];
@@ -36,7 +37,7 @@ static void use(tn__nest *nest, int e)
         use(nest, x->arg[i]);
 }
 
-/* Leaves out what a part does not touch. */
+/* Makes the nest the given part of itself: accesses that the part has no use of become idle. */
 static void choose_part(tn__nest *nest, tn__part part)
 {
     nest->part = part;

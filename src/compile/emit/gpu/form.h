@@ -20,7 +20,7 @@
 
 typedef enum tn__cu_kind {
     TN__CUDA_ELEMENTWISE, /* a thread takes vectors */
-    TN__CUDA_TILES,       /* a block takes a tile, which it turns in shared memory */
+    TN__CUDA_TILES,       /* a block takes a tile, which it transposes in shared memory */
     TN__CUDA_ROWS,        /* `lanes` threads take a row */
     TN__CUDA_COLUMNS,     /* `lanes` threads side by side take a vector of columns each; others of the block take other
                              rows */
@@ -35,10 +35,10 @@ typedef struct tn__cu_form {
     int batch;            /* vectors of a thread that are in flight together; all that it has of a row or column where
                              `in_registers` */
     bool in_registers;    /* ROWS, COLUMNS: values stay in registers from pass to pass */
-    int streams;          /* COLUMNS: accumulators of a thread for each column, which take turns; 1 of variances */
+    int streams;          /* COLUMNS: interleaved accumulators that a thread has for each column; 1 of variances */
     int cluster;          /* ROWS: blocks that have a row's lanes together, each `threads` of them; 0: a block has them
                              all */
-    int64_t shared;       /* ROWS: bytes of shared memory, where else loads stay that several passes need; 0: none do */
+    int64_t shared;       /* ROWS: bytes of shared memory that keep loads from pass to pass; 0: passes read again */
     int64_t exchanged; /* TILES, COLUMNS, COMBINE: bytes of shared memory through which threads pass values to others */
     int lanes;            /* ROWS: a power of two, part of the text; COLUMNS: a power of two, an argument */
     int tiled, tile;      /* TILES: the loop that loads run along; the extent of a tile */
@@ -47,7 +47,7 @@ typedef struct tn__cu_form {
     int64_t segments, segment; /* pieces that a reduction is cut in, and their length */
     int64_t groups;       /* of rows, vectors, tiles: a block takes one at a time (of each segment) */
     int threads;
-    int resident;         /* blocks that a multiprocessor should have room for; 0: as may be */
+    int resident;         /* second argument of __launch_bounds__, blocks a multiprocessor; 0: none is given */
 } tn__cu_form;
 
 /* What passes ask of a GPU, whatever its language (gemm/product.c). */
@@ -75,15 +75,16 @@ int tn__cu_extras(const tn__emitter *emitter, const tn__nest *nest, int64_t *ext
 
 /* ---- cuda/walk.c ---- */
 
-/* The type of positions; whether accesses lie so that vectors of them can be moved at once; R, how many elements are
- * reduced. */
+/* Declares, at the start of a kernel: ix, the type of positions; for each access whether vectors of it can be moved at
+ * once; R, how many elements are reduced. */
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f);
-/* ELEMENTWISE: declares `aligned`: all accesses in one piece lie so that whole vectors are moved at once, and there are
- * no others; false if there are no such accesses. Then, in a scope where that is so: nobody needs to ask. */
+/* ELEMENTWISE: declares `aligned`, true at run time if the loop's end cuts no vector off and vectors of every access that
+ * is in one piece can be moved at once; false, and nothing is declared, if no access is in one piece.
+ * tn__cu_print_whole goes into a scope where `aligned` holds: there the kernel asks for no access again. */
 bool tn__cu_print_aligned(tn__printer *p, const tn__cu_form *f);
 void tn__cu_print_whole(tn__printer *p, const tn__cu_form *f);
-/* Places of the given loops from a number that counts through them: vectors of the form's loop fastest, then the
- * last. */
+/* Declares the places of the given loops, from a number that counts through them: fastest are the vectors of the form's
+ * loop, then comes the last of the other loops. */
 void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from);
 /* From an item, what it is of the kept loops under a name, and the stretch [begin, end) of reduced rows or vectors; of
  * a nest in pieces, number `part`. */
