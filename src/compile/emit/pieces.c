@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The text of a program's kernels as pieces: functions of operations, of nests, kernels. A nest's function and a kernel
- * are named by what they do, not by their place, so that equal ones are one, in this plan or another, and a backend can
- * compile each kernel once and apart from the others.
+ * are named by a hash of their text, so that equal ones are one, in this plan or another, and a backend can compile
+ * each kernel once, apart from the others.
  */
 #include "compile/emit/emit.h"
 
@@ -22,7 +22,7 @@ void tn__piece_name(char name[24], const char *kind, const char *text)
     snprintf(name, 24, "%.6s%016" PRIx64, kind, tn__hash(text, strlen(text), 0));
 }
 
-/* Where 1 and the number of the piece of that name is in the table, or comes: 0 while free. */
+/* The slot of the hash table where the piece of that name is, or would go. It has the number plus 1; 0: free. */
 static uint32_t *find(const tn__emitter *emitter, const char *name)
 {
     uint32_t at = (uint32_t)tn__hash(name, strlen(name), 0) & (emitter->table_size - 1);
@@ -36,7 +36,7 @@ int tn__piece_find(const tn__emitter *emitter, const char *name)
     return emitter->table_size ? (int)*find(emitter, name) - 1 : -1;
 }
 
-/* Makes the table so large that it is at most half full with one piece more. False without memory. */
+/* Grows the table if one piece more would fill it by more than half. False without memory. */
 static bool make_room(tn__emitter *emitter)
 {
     if ((uint32_t)emitter->piece_count * 2 + 2 <= emitter->table_size)

@@ -18,6 +18,9 @@
 /* Where a nest touches memory, or counts positions (INDEX): an affine function of the loop variables. */
 typedef enum tn__access_kind { TN__ACCESS_LOAD, TN__ACCESS_STORE, TN__ACCESS_INDEX } tn__access_kind;
 
+/* How a nest reads or writes one value: an affine function of the loop variables, offset + sum of stride[l] * x<l>, to
+ * which a gathered one adds gather_stride times an index. Fields marked "emitter" belong to the text that is being made
+ * and mean nothing before. */
 typedef struct tn__access {
     tn__access_kind kind;
     int value;                      /* whose memory */
@@ -27,27 +30,27 @@ typedef struct tn__access {
     int64_t gather_stride;          /* LOAD through an index: elements a position, and their number */
     int64_t gather_extent;
     bool gathered;
-    bool known;                     /* gathered: positions need no look */
+    bool known;                     /* gathered: positions are in range, so that the kernel need not check them */
     bool factor;                    /* LOAD of a product: gather_extent elements gather_stride apart, along k, for each
                                        position */
-    int64_t lines;                  /* > 0: a factor whose lines are at gathered positions, of so many that there are */
-    bool by_k;                      /* it is not its lines that are, but what it has at each k: transposed lines */
-    int lines_at;                   /* the expression of those positions, in the variable of the product's rows */
-    int64_t counted;                /* > 0: of such positions, so many of which are read */
-    bool early;                     /* LOAD: of a leaf: no step of the program has written there before */
-    bool constant;                  /* and none may, in any run */
+    int64_t lines;                  /* > 0: a factor of a product whose rows are chosen by positions, out of so many */
+    bool by_k;                      /* with `lines`: the positions go by k instead, as the factor lies transposed */
+    int lines_at;                   /* with `lines`: the expression of the positions, in the variable of the rows */
+    int64_t counted;                /* > 0: an access to such positions, of which so many are read */
+    bool early;                     /* LOAD of a leaf that no earlier step of the program writes to */
+    bool constant;                  /* early, and no run ever writes to it */
     bool raw;                       /* LOAD: not an element, but all gather_extent elements, for a user's function */
-    bool pointwise;                 /* reached at the loop position only */
+    bool pointwise;                 /* each iteration touches the element of its own position, and no other */
     int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's
                                        n[] */
-    bool idle;                      /* the part of the nest that is being emitted leaves it out */
-    int64_t whole; /* > 0: no window but a temporary of so many elements, which pieces leave results in */
-    bool near;                      /* emitter: elements of a tile are reached from its first one by steps of 32 bits */
-    bool own;                       /* emitter: a thread has one element, and its address in a variable */
+    bool idle;                      /* not used by the part of a split nest that is being emitted */
+    int64_t whole;                  /* > 0: the temporary of a split nest's partial results, of so many elements */
+    bool near;                      /* emitter: offsets within a product's tile fit in 32 bits */
+    bool own;                       /* emitter: each thread reads one element, whose address is in a variable */
     bool staged;                    /* emitter: vectors of it have been loaded into variables of their own */
     bool wide;                      /* emitter: a strip of it is in the dtype computed in (c/strip.c) */
-    bool in_registers;              /* its elements are those of the first factor of the product in front, which threads
-                                       have */
+    bool in_registers;              /* of a back-to-back product: the factor that it shares with the product before it,
+                                       still in the registers of the same threads */
 } tn__access;
 
 typedef enum tn__expr_kind {
@@ -61,6 +64,7 @@ typedef enum tn__expr_kind {
     TN__EXPR_SINGLE    /* a reduction of one element */
 } tn__expr_kind;
 
+/* A node of the nest's expressions, one for each value that is computed at a position; arguments come before it. */
 typedef struct tn__expr {
     tn__expr_kind kind;
     tn__op op;
@@ -71,23 +75,25 @@ typedef struct tn__expr {
     int output;
     int access, scalar, reduction;
     uint32_t loops;    /* the loops it varies with */
-    int level;         /* passes of the nest that must be done before it is known */
+    int level;         /* how many passes have to be over before it can be computed (see tn__reduction) */
     int printed;       /* scope in which the emitter has a variable for it, 0: none */
     uint32_t passes;   /* emitter: the passes that compute it */
-    bool kept;         /* emitter: later ones find it in a variable */
-    bool seen;         /* a traversal that goes through each expression once has been here */
+    bool kept;         /* emitter: later passes find it in a variable */
+    bool seen;         /* mark of whatever traversal is under way */
     uint32_t walk;     /* emitter: the last walk of tn__emit_hoist that came here */
-    bool checked;      /* emitter: a gather whose index has been looked at ahead of the loop */
-    uint32_t ahead;    /* emitter: of such a gather, the loops that are not part of where it has been found */
-    bool reached;      /* emitter: computed in the loop that a strip is for */
+    bool checked;      /* emitter: a gather whose index was checked in front of the inner loops */
+    uint32_t ahead;    /* emitter: of such a gather, the loops that its address in front of them leaves out */
+    bool reached;      /* emitter: computed in the loop whose strips are being made (c/strip.c) */
     bool made;         /* emitter: a strip of these random numbers has been made */
     bool loose;        /* emitter: rounding to 16 bits is left to its stores */
     /* emitter, in a product's nest: */
-    bool early;        /* all that it reads is there before the program starts */
-    bool free;         /* neither the product nor a reduction nor an index that may be out of range comes into it */
-    bool same;         /* for all elements, and no load comes into it */
+    bool early;        /* all its loads are `early` accesses */
+    bool free;         /* depends on neither product nor reduction, and cannot fail: may come ahead of them */
+    bool same;         /* the same for all elements, without a load */
 } tn__expr;
 
+/* A reduction over the nest's reduced loops. A nest goes through these loops once for each level: what a reduction of
+ * level 1 reduces may depend on results of level 0, as a variance does on the mean. */
 typedef struct tn__reduction {
     int value;         /* the target */
     tn__op op;
@@ -118,20 +124,21 @@ typedef struct tn__memo {
 
 #define TN__MAX_PARTIALS 4
 
-/* A reduction may be done in two steps: pieces of its rows, then what the pieces gave. */
+/* What of a nest a step computes: all, or of a split reduction (schedule/split.c) the partial or the final pass. */
 typedef enum tn__part { TN__PART_WHOLE, TN__PART_PARTIAL, TN__PART_FINAL } tn__part;
 
-/* The cores of products: product.cuh's, product_tensor.cuh's, product_resident.cuh's, product_skinny.cuh's three. */
+/* The main loops of products, each in its file: product.cuh, product_tensor.cuh, product_resident.cuh; the last three
+ * are in product_skinny.cuh. */
 typedef enum tn__main_loop {
     TN__MAIN_LOOP_PLAIN,
     TN__MAIN_LOOP_TENSOR,
     TN__MAIN_LOOP_RESIDENT,
     TN__MAIN_LOOP_SKINNY,
     TN__MAIN_LOOP_SHORT,
-    TN__MAIN_LOOP_BACK_TO_BACK /* behind a thin one, in its blocks */
+    TN__MAIN_LOOP_BACK_TO_BACK /* of a product computed in the blocks of a skinny one */
 } tn__main_loop;
 
-/* How a block of threads computes a part of a product: the constants of a core. */
+/* How a block of threads computes its part of a product: the template arguments of a main loop. */
 typedef struct tn__product_tile {
     int rows, columns, rows_each, columns_each, lanes_down, slices, step, stages;
     int threads;
@@ -147,12 +154,14 @@ typedef struct tn__nest_product {
     int row_loop, column_loop;      /* -1: of extent 1 */
     tn__product_tile tile;          /* of tn__product_settle */
     int param;                      /* where the tiles down and across are in the nest's n[] */
-    bool back_to_back;              /* its blocks go on with the nest behind it: */
-    int next_value;                 /* the value that is its first factor */
-    const char *next;               /* its function */
-    int next_param;                 /* where its stretch of n[] is told, counted from the nest's */
+    bool back_to_back;              /* its blocks then call the nest of a second product, of which these three tell: */
+    int next_value;                 /* its first factor, a value that this nest stores */
+    const char *next;               /* the name of its function */
+    int next_param;                 /* which n[] of this nest holds where its own n[] begins */
 } tn__nest_product;
 
+/* Perfectly nested loops that compute the values `target`: the kept loops outside, the reduced ones inside, gone
+ * through once a level. What is above "Built by" says what to compute; the rest is the program for it. */
 typedef struct tn__nest {
     int number;                 /* for owner[] */
     int loop_count;
@@ -164,7 +173,7 @@ typedef struct tn__nest {
                                    shape alone */
     tn__part part;              /* that is being emitted */
     int64_t segments;           /* pieces of a row */
-    bool horizontal;                /* lies beside a product that leaves few multiprocessors idle: few blocks */
+    bool horizontal;            /* shares a launch with a product that leaves few multiprocessors idle */
     int partial[TN__MAX_PARTIALS][2]; /* accesses to the pieces' results of each reduction, and to their positions */
     int target_count;
     size_t target_capacity;
@@ -193,7 +202,7 @@ typedef struct tn__fusion {
     const tn__graph *graph;
     bool *stored;               /* in memory, or the target of a nest: = draft->stored for views and constants too */
     int *owner;                 /* the nest that computes a target, -1: none */
-    bool parallel;              /* reading something again is cheaper than waiting for who has read it */
+    bool parallel;              /* on a GPU: nests repeat a small gather rather than wait for another nest's */
 } tn__fusion;
 
 /* A nest over the domain of one value that becomes its target. False without memory. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps that move parts of a value into its memory, as joining, padding and assignments to slices give them: a fill
- * leaves out what is written over before anybody reads; and where launches cost most, moves that do not meet are one
- * step.
+ * Copies and fills of parts of a value, which joining, padding and assignments to slices are lowered to: a fill is cut
+ * down to what is not written over before it is read; and on a GPU, where launches cost most, copies and fills that do
+ * not overlap become one step.
  */
 #include "compile/memory/planner.h"
 
@@ -10,12 +10,12 @@
 
 #include <string.h>
 
-#define MOST_GAPS     16  /* pieces that a fill is left in */
-#define LITTLE        (64 << 10) /* bytes that are filled whole where a step more is dearer */
-#define MOST_TOGETHER 128 /* moves in a step */
-#define SHORT         (1 << 20) /* bytes of moves that wait for others: what they read has its memory for longer */
+#define MOST_GAPS     16         /* a fill is cut into at most so many */
+#define LITTLE        (64 << 10) /* bytes: a smaller fill stays whole, as a step more costs more */
+#define MOST_TOGETHER 128        /* copies and fills in a step */
+#define SHORT         (1 << 20)  /* bytes of copies that are put off to join others: their sources stay in use */
 
-/* A part of a value with neighbours in all its axes. */
+/* A part of a value that is a range along each axis. */
 typedef struct box {
     int64_t start[TN_MAX_NDIM], extent[TN_MAX_NDIM];
 } box;
@@ -25,7 +25,7 @@ static const tn__shape *shape_of(const tn__draft *draft, const tn__draft_operand
     return draft->graph->value[o->value].shape;
 }
 
-/* Is the operand such a part of its value, the same in each run? */
+/* Finds the box that an operand covers; false if it is none, or lies elsewhere in each run. */
 static bool box_of(const tn__draft *draft, const tn__draft_operand *o, box *b)
 {
     const tn__shape *shape = shape_of(draft, o);

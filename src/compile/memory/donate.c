@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Donations: a result takes over a leaf's memory where no step needs the leaf any more, if steps that read it can come
- * before the one that writes the result. Steps are a list here, numbered with gaps by their order, and each value knows
- * the steps that touch it, so that a donation takes time by these, not by the whole program.
+ * Donations: a result is written into the memory of a leaf that nothing needs after this program, if all steps that
+ * read the leaf can be put before the one that writes the result. Steps are a linked list with order numbers that leave
+ * gaps, and each value has the list of steps that touch it: a donation takes time by these, not by the whole program.
  */
 #include "compile/memory/donate.h"
 
@@ -14,11 +14,11 @@
 
 typedef struct link {
     int next, previous; /* -1: none */
-    int64_t at;         /* rises along the list */
+    int64_t at;         /* order number: rises along the list */
     bool gone;
 } link;
 
-/* A step that touches a value, in the order that the steps had to begin with. */
+/* A step that reads or writes a value. */
 typedef struct touch {
     int step;
     bool writes;
@@ -29,12 +29,13 @@ typedef struct donor {
     const tn__graph *graph;
     const bool *result_home;
     int *memory; /* for each home: the home whose memory it shares (a donated leaf's value, else itself) */
-    int *taker;  /* by leaf's value: the home that shares its memory, -1: none */
+    int *taker;  /* by leaf's value: the home that got its memory, -1: none */
     link *step;
     int head;     /* the first of the list */
-    touch *touch; /* by home: touch[first[home]] to touch[first[home + 1]], each step once */
+    touch *touch; /* those of a home are touch[first[home]] up to touch[first[home + 1]], a step once, in the steps'
+                     first order */
     int *first;
-    int *last; /* by home: the last of these in the list */
+    int *last; /* by home: of the steps that touch it, the one that is last in the list now */
 } donor;
 
 static int home_of(const donor *p, const tn__draft_operand *o) { return p->draft->home[o->value]; }

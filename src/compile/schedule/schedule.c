@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From items to steps: their order, and which of them share a kernel. Small nests that follow one another are run
- * through by one worker, a group; on a GPU several groups lie in a launch (launches.c).
+ * From items to steps: their order (queue.c), and which of them share a kernel. Small nests that follow one another
+ * make a fusion group, which one block runs; on a GPU several groups may share a launch (launches.c).
  */
 #include "compile/emit/emit.h"
 #include "compile/lower/lower.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define SMALL_POINTS     32768 /* of a nest that is run by one worker together with its neighbours */
+#define SMALL_POINTS     32768 /* a nest of at most so many points is grouped with others, and run by one worker */
 #define SMALL_POINTS_GPU 8192  /* the same, where a worker is one of a hundred multiprocessors */
 
 static bool is_small(const tn__fuser *f, const tn__item *item)
@@ -51,7 +51,7 @@ int64_t tn__fusion_group_work(const tn__fusion_group *u)
     return product ? tn__nest_points(u->nest[0]) * tn__product_extents_of(u->nest[0]).depth : 0;
 }
 
-/* The number of a new one, -1 without memory. */
+/* The number of a new group, -1 without memory. */
 static int add_unit(tn__fusion_groups *s)
 {
     if (!tn__grow((void **)&s->group, &s->capacity, (size_t)s->count + 1, sizeof *s->group))

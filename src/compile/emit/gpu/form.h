@@ -78,8 +78,8 @@ int tn__cu_extras(const tn__emitter *emitter, const tn__nest *nest, int64_t *ext
 /* Declares, at the start of a kernel: ix, the type of positions; for each access whether vectors of it can be moved at
  * once; R, how many elements are reduced. */
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f);
-/* ELEMENTWISE: declares `aligned`, true at run time if the loop's end cuts no vector off and vectors of every access that
- * is in one piece can be moved at once; false, and nothing is declared, if no access is in one piece.
+/* ELEMENTWISE: declares `aligned`, true at run time if the loop's end cuts no vector off and vectors of every access
+ * that is in one piece can be moved at once; false, and nothing is declared, if no access is in one piece.
  * tn__cu_print_whole goes into a scope where `aligned` holds: there the kernel asks for no access again. */
 bool tn__cu_print_aligned(tn__printer *p, const tn__cu_form *f);
 void tn__cu_print_whole(tn__printer *p, const tn__cu_form *f);
