@@ -10,6 +10,7 @@
 #define MAX_INLINED 96  /* operations computed inside another value's loop */
 #define MAX_REPEATED 8  /* operations worth computing again for each of several users */
 #define LARGE (1 << 20) /* elements that a GPU computes again sooner than it writes and reads them */
+#define MOST_READ 16    /* different arrays that a value worth computing again is made of */
 
 static bool is_library(int kind)
 {
@@ -86,12 +87,76 @@ static bool is_costly(const tn__fuser *f, const tn__value *v, const cost *c)
     return c->costly || c->expensive > (tn__on_gpu(f->device) && reads_less);
 }
 
+/* How many products and the like lie behind one another up to a value, and up to the first and the last of its users:
+ * no kernel computes users that such a value lies between. */
+typedef struct level {
+    int own, first, last;
+} level;
+
+static level *find_levels(const tn__graph *graph)
+{
+    level *level_of = tn__calloc((size_t)graph->count + 1, sizeof *level_of);
+    for (int v = 0; v < graph->count && level_of; v++) {
+        const tn__value *value = &graph->value[v];
+        level_of[v].first = INT32_MAX;
+        for (int i = 0; i < value->arity; i++) {
+            const level *in = &level_of[value->in[i]];
+            int own = in->own + is_library(tn__value_kind(&graph->value[value->in[i]]));
+            level_of[v].own = own > level_of[v].own ? own : level_of[v].own;
+        }
+        for (int i = 0; i < value->arity && value->uses; i++) {
+            level *in = &level_of[value->in[i]];
+            in->first = level_of[v].own < in->first ? level_of[v].own : in->first;
+            in->last = level_of[v].own > in->last ? level_of[v].own : in->last;
+        }
+    }
+    return level_of;
+}
+
+/* Lists what is read from memory where a value is computed; false if that is too much to be listed. */
+static bool list_read(const tn__fuser *f, int v, int *list, int *count)
+{
+    const tn__value *value = &f->graph->value[v];
+    for (int i = 0; i < value->arity; i++) {
+        int in = value->in[i];
+        bool known = false;
+        if (!f->base.stored[in] && !tn__value_is_leaf(&f->graph->value[in])) {
+            if (!list_read(f, in, list, count))
+                return false;
+            continue;
+        }
+        for (int k = 0; k < *count; k++)
+            known = known || list[k] == in;
+        if (!known && *count == MOST_READ)
+            return false;
+        list[*count] = in;
+        *count += !known;
+    }
+    return true;
+}
+
+/* Is it sooner written and read again than computed again, from more than two arrays of its size, in another kernel? As
+ * a sum that goes on from layer to layer is. */
+static bool reads_much(const tn__fuser *f, int v, const level *l)
+{
+    int list[MOST_READ + 1], count = 0;
+    if (l->first >= l->last || !list_read(f, v, list, &count))
+        return false;
+    int64_t bytes = 0, own = bytes_of(&f->graph->value[v]);
+    for (int i = 0; i < count; i++) { /* it may read a window of more */
+        int64_t read = bytes_of(&f->graph->value[list[i]]);
+        bytes += read < own ? read : own;
+    }
+    return bytes > 2 * own;
+}
+
 /* Stores what is needed several times and costly, and cuts expressions that grow too long. */
 static bool store_repeated(tn__fuser *f, bool fusion)
 {
     const tn__graph *graph = f->graph;
     cost *cost_of = tn__calloc((size_t)graph->count + 1, sizeof *cost_of);
-    bool done = cost_of;
+    level *level_of = find_levels(graph);
+    bool done = cost_of && level_of;
     for (int v = 0; v < graph->count && done; v++) {
         const tn__value *value = &graph->value[v];
         int kind = tn__value_kind(value);
@@ -117,11 +182,13 @@ static bool store_repeated(tn__fuser *f, bool fusion)
                      (expensive && !brief);
         if (!computes)
             continue;
-        bool again = value->uses > 1 && (is_costly(f, value, c) || c->weight > MAX_REPEATED);
+        bool again = value->uses > 1 && (is_costly(f, value, c) || c->weight > MAX_REPEATED ||
+                                         (kind == TN__KIND_MAP && reads_much(f, v, &level_of[v])));
         if (!fusion || c->weight > MAX_INLINED || again)
             f->base.stored[v] = true;
     }
     tn__free(cost_of);
+    tn__free(level_of);
     return done;
 }
 

@@ -106,11 +106,17 @@ static int reshaped(rewriter *r, int v, const tn__shape *shape)
     return intern(r, &view);
 }
 
-/* Elements chosen by indices, of what may be a cast of a leaf. */
+/* Would the cast be stored only to be chosen from? Not a leaf's, and what it is of takes less memory. */
+static bool widens(const rewriter *r, const tn__value *v)
+{
+    return v->op == TN__OP_CAST && tn_dtype_size(r->to.value[v->in[0]].dtype) < tn_dtype_size(v->dtype);
+}
+
+/* Elements chosen by indices, of what may be a cast, as of logits of 16 bits. */
 static int gathered(rewriter *r, const tn__value *v)
 {
     const tn__value cast = r->to.value[v->in[0]];
-    if (!is_cast_leaf(r, &cast))
+    if (!is_cast_leaf(r, &cast) && !widens(r, &cast))
         return intern(r, v);
     tn__value chosen = *v, wide = cast;
     chosen.in[0] = cast.in[0];
