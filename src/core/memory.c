@@ -137,10 +137,21 @@ void tn__text_add(tn__text *text, const char *string)
 
 void tn__text_addf(tn__text *text, const char *format, ...)
 {
+    if (text->failed)
+        return;
+    /* Into the room that is there, which is nearly always enough; once more if it was not. */
+    size_t room = text->capacity - text->length;
+    char *end = room ? text->data + text->length : NULL;
     va_list args;
     va_start(args, format);
-    int length = tn__vprint_into(NULL, 0, format, args);
+    int length = tn__vprint_into(end, room, format, args);
     va_end(args);
+    if (length >= 0 && (size_t)length < room) {
+        text->length += (size_t)length;
+        return;
+    }
+    if (room)
+        *end = '\0';
     if (length < 0) {
         text->failed = true;
         return;
