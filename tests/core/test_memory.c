@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -101,6 +102,25 @@ static void texts(void **state)
     assert_string_equal(taken + strlen(taken) - 9, "99,ending");
     assert_null(text.data);
     tn__free(taken);
+}
+
+/* Of every length beside every room that is left, as what does not fit is written once more. */
+static void texts_that_just_fit(void **state)
+{
+    (void)state;
+    char before[80], whole[160];
+    memset(before, 'x', sizeof before);
+    for (int held = 0; held < 70; held++)
+        for (int length = 0; length < 70; length++) {
+            tn__text text = {0};
+            tn__text_addn(&text, before, (size_t)held);
+            tn__text_addf(&text, "%0*d", length, 7);
+            int all = snprintf(whole, sizeof whole, "%.*s%0*d", held, before, length, 7);
+            assert_int_equal(text.length, all);
+            assert_true(text.capacity > text.length);
+            assert_string_equal(text.data, whole);
+            tn__free(text.data);
+        }
 }
 
 static void texts_without_memory(void **state)
@@ -219,6 +239,7 @@ int main(void)
         cmocka_unit_test(the_nth_fails), cmocka_unit_test(nothing_is_something),
         cmocka_unit_test(aligned),       cmocka_unit_test(growing),
         cmocka_unit_test(texts),         cmocka_unit_test(texts_without_memory),
+        cmocka_unit_test(texts_that_just_fit),
         cmocka_unit_test(formats),       cmocka_unit_test(one_failure_among_threads),
         cmocka_unit_test(hashes),        cmocka_unit_test(names_of_hashes),
         cmocka_unit_test(dump_switches),
