@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which values are stored: what results, libraries, reductions and repeated use need. The rest is computed where it is
- * used. */
+/* Which values get memory: results, what libraries read and write, reductions, and what costs more to compute again
+ * than to keep. The expressions of all others become part of their users' nests. */
 #include "compile/fuse/fuse.h"
 
 #include "array/user.h"
@@ -9,7 +9,7 @@
 
 #define MAX_INLINED 96  /* operations computed inside another value's loop */
 #define MAX_REPEATED 8  /* operations worth computing again for each of several users */
-#define LARGE (1 << 20) /* elements that a GPU computes again sooner than it writes and reads them */
+#define LARGE (1 << 20) /* a GPU computes so many elements again faster than it writes and reads them */
 #define MOST_READ 16    /* different arrays that a value worth computing again is made of */
 
 static bool is_library(int kind)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeping what may fail apart from what overwrites, for devices whose runs fail after they have returned. By then
- * whoever started the run has let go of the old values, so a result that is to take over a leaf's memory must do so
- * even where indices may be out of range: it must not come from a kernel that reads through such indices, and it comes
- * after all of these.
+ * Keeping what may fail apart from what overwrites, for devices that tell of a failure after the call which started the
+ * run has returned. By then the old values of what the run overwrites have no other copy. So no kernel both reads
+ * through indices that may be out of range and writes into a leaf's memory, and those that write there come after all
+ * that may fail: a failure then leaves the leaves as they were.
  */
 #include "compile/fuse/fuse.h"
 
 #define SEARCH 64 /* values looked at: as far as the memory plan looks for a leaf */
 
-/* Whether the memory plan may give this result the memory of a leaf that it is computed from. */
+/* May the memory plan write this result into the memory of a leaf that it is computed from? */
 static bool updates(const tn__graph *graph, int result)
 {
     int queue[SEARCH], count = 0;
@@ -40,7 +40,7 @@ bool tn__mark_updates(tn__fuser *f)
         f->updates[v] = updates(graph, v);
         any = any || f->updates[v];
     }
-    /* Stored, what is read through an index is computed by a nest of its own, not by its users'. */
+    /* A gather that is stored has a nest of its own, apart from those of its users, which may overwrite. */
     for (int v = 0; v < graph->count && any; v++)
         if (tn__value_kind(&graph->value[v]) == TN__KIND_GATHER && !graph->value[v].attr.known && graph->value[v].uses)
             f->base.stored[v] = true;

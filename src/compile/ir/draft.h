@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps under construction: what passes behind rewriting hand on. A draft belongs to a graph and names its values;
- * buffers are numbered when memory is planned. Windows say how a step reads a value through views.
+ * The steps of a program under construction, which the passes after rewriting work on. Their operands name values of
+ * the graph; the memory plan replaces these by buffers, and makes a tn__program of the draft (device/program.h).
  */
 #ifndef TN_COMPILE_IR_DRAFT_H
 #define TN_COMPILE_IR_DRAFT_H
@@ -31,10 +31,11 @@ typedef struct tn__draft_operand {
     tn_dtype dtype;
     int ndim;
     int64_t dim[TN_MAX_NDIM], stride[TN_MAX_NDIM], offset;
-    int shift;           /* and so many elements further on as the run-time number shift - 1 says; 0: none */
-    int nest;            /* KERNEL: the loop nest that uses it; nests of a part of a step run one after another */
-    int part;            /* KERNEL: that nest's part; several moves: which; parts run at the same time */
-    bool pointwise; /* read or written only at the loop position: may share memory with an equal window of its nest */
+    int shift;           /* not 0: run-time number shift - 1 is added to the offset, in elements */
+    int nest;            /* KERNEL: the loop nest that uses it; nests of one part run one after another */
+    int part;            /* KERNEL: that nest's part; a step of several copies: which; parts run at the same time */
+    bool pointwise;      /* each iteration touches only the element of its own position: may share memory with an equal
+                            window of the same nest */
 } tn__draft_operand;
 
 typedef struct tn__draft_step {
@@ -43,11 +44,11 @@ typedef struct tn__draft_step {
     int operand_count;
     size_t operand_capacity;
     int output_count;
-    bool adopts;         /* COPY that vanishes when its output takes over its input's memory */
-    bool may_fail;       /* has indices that may be out of range: overwrites nothing that must survive a failure */
+    bool adopts;         /* a COPY that is left out if its output gets its input's memory */
+    bool may_fail;       /* has indices that may be out of range: so it must not overwrite a leaf (fuse/updates.c) */
 } tn__draft_step;
 
-/* The part of a value in what is folded into a product's step (fold.c). */
+/* What a value is in a product's step that has been folded (fold.c): the step's result, or computed within it. */
 typedef enum tn__fold { TN__FOLD_NONE, TN__FOLD_UPDATE, TN__FOLD_EPILOGUE, TN__FOLD_PART } tn__fold;
 
 typedef struct tn__draft {
@@ -79,8 +80,8 @@ bool tn__draft_init(tn__draft *draft, tn__graph *graph);
 /* These: NULL or false without memory. A step pointer is valid until the next tn__draft_add. */
 tn__draft_step *tn__draft_add(tn__draft *draft, tn__step_kind kind);
 bool tn__draft_operand_add(tn__draft_step *step, const tn__window *window, tn_dtype dtype);
-/* A value of `size` elements that only steps know: memory for what one leaves to another. -1 without memory;
- * draft->stored may have moved. */
+/* A new value of `size` elements that is none of the recording's: scratch memory that one step writes and another
+ * reads. Its number; -1 without memory. May move draft->stored. */
 int tn__draft_scratch(tn__draft *draft, tn_dtype dtype, int64_t size);
 bool tn__draft_scalars(tn__draft_step *step, int first, int count);
 void tn__draft_remove(tn__draft *draft, int i);

@@ -18,7 +18,8 @@ static inline int64_t power_of_two(int64_t least)
 static inline int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Accesses that a form is chosen for: of elements, not of factors, raw arguments or what pieces leave. */
+/* Does an access count when a form is chosen? Those of elements do; a product's factors, raw arguments and partial
+ * results do not. */
 static inline bool counts(const tn__access *a)
 {
     return (a->kind == TN__ACCESS_LOAD && !a->raw && !a->factor) || (a->kind == TN__ACCESS_STORE && a->value >= 0);
@@ -28,7 +29,7 @@ static inline bool counts(const tn__access *a)
  * What other vectors load as well comes from caches and does not count. */
 int64_t tn__cu_loaded_bytes(const tn__nest *nest, int loop, int width, size_t least);
 
-/* The form of a whole reduction, in *f; what changes in it where its pieces are computed, and where they are joined. */
+/* The form of a whole reduction, in *f; what of it changes for the partial, and for the final pass of a split one. */
 void tn__cu_form_reduction(const tn__capabilities *chip, const tn__nest *nest, tn__cu_form *f);
 void tn__cu_form_partial(const tn__nest *nest, tn__cu_form *f);
 void tn__cu_form_combination(const tn__capabilities *chip, const tn__nest *nest, tn__cu_form *f);

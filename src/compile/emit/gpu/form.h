@@ -110,9 +110,9 @@ void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass);
 int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t vectors);
 void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f);
 void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass);
-/* Random numbers are loaded as if each vector began with a block of the generator: this mends those that do not. */
+/* Random numbers are made as if each vector began with a block of the generator; this makes those of other vectors. */
 void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass);
-/* Opens a branch that all threads take together, around mending: some vector may not begin so. */
+/* Opens a branch around that, which all threads take or none: is there a vector that does not begin so? */
 void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass);
 /* ROWS: does the pass read no memory that it may have overwritten? Then it can be done again. */
 bool tn__cu_repeats(const tn__printer *p, const tn__cu_form *f, int pass);
@@ -120,27 +120,27 @@ void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f);
 void tn__cu_values(tn__printer *p, bool rows, int pass);
 void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 void tn__cu_declare_stores(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
-/* A load that a tile turns: the tile is named tile<access>, and read at [j][i]. */
+/* A load that goes through a transposing tile: the tile is tile<access>, and read at [j][i]. */
 bool tn__cu_is_transposed(const tn__printer *p, const tn__cu_form *f, const tn__expr *e);
 
 /* ---- facts.c ---- */
 
 bool tn__cu_is_random(const tn__expr *e);
 bool tn__cu_makes_random(const tn__nest *nest);
-/* Must elements of a vector that are not there be left out? Gathered places are anywhere then, and users' functions may
- * do anything. */
+/* Must a cut-off vector's missing elements not even be computed, as their indices are garbage, or users' functions may
+ * do anything with them? */
 bool tn__cu_skips_absent(const tn__nest *nest);
 /* Does it store values of rows? */
 bool tn__cu_has_row_values(const tn__nest *nest);
 /* Is there a pass behind the last combination? Its threads may still read what a value of their row or column takes the
  * memory of, and have to be waited for. */
 bool tn__cu_ends_uncombined(const tn__nest *nest);
-/* Registers that a vector's values take when they take most, where they stay from pass to pass; vectors are along
- * `loop`. INT32_MAX: too many to tell. */
+/* The most registers that a vector's values, with those kept from pass to pass, take at any time; vectors are along
+ * `loop`. INT32_MAX: there are too many values to tell. */
 int64_t tn__cu_kept_words(const tn__nest *nest, int loop, int width);
 /* An access that does not vary with the kept loops, of which there are some. */
 bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a);
-/* Is it what was loaded as 16 bits, in another dtype? It is kept as it was loaded, in half as many registers. */
+/* Is it a load of 16 bits converted to 32? Then what is kept is the load, in half as many registers. */
 bool tn__cu_widens(const tn__nest *n, const tn__expr *e);
 
 /* ---- cuda/elements.c ---- */
@@ -154,10 +154,10 @@ void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass);
 
 /* ---- cuda/combine.c ---- */
 
-/* Accumulators of a level: `width` of a thread, 0 for a single one, and of each so many as there are streams. */
+/* Declares a level's accumulators: `width` of them in a thread, 0: one; times `streams` of the form. */
 void tn__cu_start(tn__printer *p, const tn__cu_form *f, int level, int width);
 void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level);
-/* Elements whose sums never go on in double precision; whether those of a nest's pieces do. */
+/* Sums of at most so many elements stay in single precision; whether those of a split nest's pieces do not. */
 #define TN__CUDA_SINGLE 16384
 bool tn__cu_widens_pieces(const tn__nest *n, int r);
 /* Whether a level has sums that go on in double precision; how many vectors of a row, or rows, are summed in single

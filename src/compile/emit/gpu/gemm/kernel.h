@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files that write kernels around a matrix product: main_loop.c (the tile, and what is fetched along
- * with it), kernel.c (what is computed from the tile) and kernel_reduced.c (reductions of its rows
- * or columns).
+ * Between the files that write kernels around a matrix product: main_loop.c (the tile, and what is fetched along with
+ * it), kernel.c (what is computed from the tile) and kernel_reduced.c (reductions of its rows or columns).
  */
 #ifndef TN_COMPILE_EMIT_GPU_GEMM_KERNEL_H
 #define TN_COMPILE_EMIT_GPU_GEMM_KERNEL_H
@@ -16,8 +15,8 @@ typedef struct tn__product_spread {
     const char *row, *column; /* of element u */
     void (*ready)(
         tn__printer *p);      /* emits what else is to be done before the kernel waits for those in front; or NULL */
-    const char *any;          /* has a thread one? NULL: if there are any at all */
-    bool sums;                /* a thread has those whose sums it has: they stay in its registers, sum[] */
+    const char *any;          /* a condition: has this thread an element? NULL: every thread has */
+    bool sums;                /* a thread's elements are those that it has summed: they stay in its registers, sum[] */
 } tn__product_spread;
 
 /* The C type of the product's elements. */
@@ -26,10 +25,9 @@ const char *tn__product_type(const tn__nest *n);
  * loops'. Values are computed without a condition, at the nearest element that there is, so that the loads of several
  * elements are under way together; what is done with them asks whether the element is there. */
 void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column);
-/* Finds out what is known of the nest's expressions: `given`, `free`, `same` of tn__expr. */
+/* Sets `early`, `free` and `same` of the nest's expressions. */
 void tn__product_find(tn__nest *n);
-/* Marks the loads that are done ahead of the product (kept), as long as there are registers for `each` elements of a
- * thread. */
+/* Marks (`kept`) the loads that a thread does before the product, for its `each` elements, as far as registers go. */
 void tn__product_mark(tn__nest *n, int each);
 /* Where an access has the element at `row` and `column`, which are expressions, as an offset. */
 void tn__product_print_place(tn__printer *p, const tn__access *a, const char *row, const char *column);
@@ -50,14 +48,14 @@ void tn__product_keep_values(tn__printer *p, int level);
 void tn__product_store_kept(tn__printer *p, int level);
 /* What is the same for all elements, and no load. */
 void tn__product_emit_constants(tn__printer *p);
-/* What the nest behind needs beside the block's rows, ahead of the product; and that nest, when the rows are in
- * memory. */
+/* For a back-to-back product: what it needs beside the block's rows is fetched before the first product; its nest is
+ * called once the rows are in memory. */
 void tn__product_prepare_next(tn__printer *p);
 void tn__product_emit_next(tn__printer *p);
 
 /* ---- kernel_reduced.c ---- */
 
-/* What is computed behind a product whose rows, or whose columns, are reduced. */
+/* The code behind the main loop of a product whose rows, or whose columns, are reduced. */
 void tn__product_emit_rows(tn__printer *p);
 void tn__product_emit_columns(tn__printer *p);
 
