@@ -11,47 +11,49 @@
 #define TN__STRETCH 16384 /* elements of the last loop that an elementwise item covers, in C */
 #define TN__MAX_EXTRAS (2 * TN__MAX_LOOPS + 8)
 
+/* What is known while the function of one nest is printed. The flags tell how an access or an operation is spelled in
+ * the code that is being printed: loops set and clear them around it. */
 typedef struct tn__printer {
     tn__emitter *emitter;
     tn__nest *nest;
     tn__text *text;
-    int scalar_param;  /* where in n[] the slots of the nest's scalars are, in the order of `slot` */
-    const int *slot;
+    int scalar_param;  /* where in n[] the places of the nest's scalars in s[] begin, in the order of `slot` */
+    const int *slot;   /* the scalars, as numbers of the program's */
     int slot_count;
-    int vector_loop;   /* the loop that runs through neighbours, -1: none */
-    const char *index; /* cast of what positions are made of, "": none is needed */
-    const char *lane;  /* inside a loop over a vector of neighbours: which of them; NULL elsewhere */
+    int vector_loop;   /* the loop that vectors lie along, -1: none */
+    const char *index; /* cast of the terms of positions, "": none is needed */
+    const char *lane;  /* inside a loop over the elements of a vector: the variable that counts them; NULL elsewhere */
     const char *vector; /* subscript of the vector in hand */
     char column[24];   /* room for a `lane` */
     char strip[24];    /* which element of a strip is in hand (c/strip.c) */
     bool unchecked;    /* divisions and square roots by tn_unchecked_<operation>, which may clear `sure` */
-    bool flat;         /* what is staged is read and written by `lane` alone */
+    bool flat;         /* staged vectors are subscripted by `lane` alone, there being one of each access */
     bool literal;      /* strides are written as numbers */
-    bool based;        /* where accesses are is said by what tn__emit_bases has declared */
-    bool checks_ahead; /* indices that do not vary with the inner loops are looked at in front of them */
-    bool early;        /* loads come before the kernel has waited for those in front: tn_fresh */
+    bool based;        /* positions are printed by the variables that tn__emit_bases has declared */
+    bool checks_ahead; /* indices that do not vary with the inner loops are checked in front of them */
+    bool early;        /* loads come before the kernel has waited for the one before it, so they bypass L1: tn_fresh */
     bool in_tile;      /* elements are at `row` and `column` of a product's tile */
-    bool whole;        /* the care of divisions is the pass's, not each vector's */
+    bool whole;        /* where divisions went wrong (`sure`), the whole pass is done again, not each vector */
     int scope, scopes, depth, pass;
-    uint32_t walk;     /* of tn__emit_hoist: how many there were */
+    uint32_t walk;     /* walks of tn__emit_hoist so far */
     char name[2][96];  /* of tn__function and tn__identity */
 } tn__printer;
 
-/* A nest's function as a kernel calls it. */
+/* A call of a nest's function in a kernel. */
 typedef struct tn__nest_call {
-    int piece;         /* its function */
+    int piece;         /* the function's number among the pieces of the text */
     char name[24];
     int param;         /* where its stretch of n[] begins */
     int part;          /* of the kernel */
-    bool waits;        /* takes over by itself, when it has done what can be done before */
-    bool back_to_back; /* called by the nest in front of it */
+    bool waits;        /* the function itself waits for the kernel before, once it has done what needs no waiting */
+    bool back_to_back; /* the nest before calls it, not the kernel */
 } tn__nest_call;
 
-/* The share that a part has of its kernel's launch. */
+/* The launch that a part of a kernel (nests that run side by side with other parts) asks for. */
 typedef struct tn__part_launch {
     int64_t blocks;
     int threads, shared, most_threads, resident, registers, spread, cluster; /* as of a step */
-    bool all_threads;  /* of a block may be more than that */
+    bool all_threads;  /* works with blocks of more threads, too */
     int param;         /* where the number of blocks is in n[]; parts of a kernel with others only */
 } tn__part_launch;
 

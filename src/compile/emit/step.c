@@ -8,12 +8,13 @@
 
 /* ---- operands, parameters, scalars of a step ---- */
 
+/* What fills in a kernel's step while its nests are gone through. */
 typedef struct filler {
     tn__draft_step *step;
     size_t param_capacity, slot_capacity, scalar_capacity;
     bool own_scalars;  /* kernels get the scalars of their step only */
     int first_param;   /* of the nest in hand */
-    int *slot;         /* its scalars */
+    int *slot;         /* the scalars of that nest, each once */
     int slot_count;
 } filler;
 
@@ -37,7 +38,7 @@ static bool add_slot(filler *f, int slot)
     return true;
 }
 
-/* The number by which the kernel knows a slot, as a parameter. */
+/* Adds, as a parameter, where in s[] the kernel finds a scalar. */
 static bool add_slot_param(filler *f, int slot)
 {
     tn__step *s = &f->step->step;

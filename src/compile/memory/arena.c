@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arena's layout. What is taken is known by stretches of steps (segments.h): for each node, the memory of those
- * that live in all of its steps, and of those of whose nodes it is one, or is above one. A temporary then looks for a
- * place in as many lists of memory as the tree is deep, in which neighbours are one piece, instead of at all that live
- * along with it. Those of one size, which may be many and lie in these lists by turns, are placed as they begin to
- * live: of their own kind those that live then are all that are in their way, and are one list.
+ * The arena's layout. Occupied memory is kept in a segment tree over the steps (segments.h). Each node has two lists of
+ * pieces: those of temporaries alive in all of its steps, and those of temporaries alive in some of them. A temporary
+ * looks for a gap in as many lists as the tree is deep, where adjoining pieces have become one, instead of at all
+ * temporaries that live along with it. Temporaries of one size, which may be many, are placed in the order in which
+ * they begin to live, with a list of their own: then whatever of it is alive is all that can be in the way.
  */
 #include "compile/memory/arena.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces of memory, in order, that do not touch. */
+/* A list of occupied ranges, ascending and not adjoining. */
 typedef struct piece {
     size_t begin, end;
 } piece;
@@ -26,8 +26,8 @@ typedef struct pieces {
 
 typedef struct layout {
     int leaves;
-    pieces *throughout; /* by node: of those that live in all of its steps */
-    pieces *sometime;   /* of those that live in some of them, as far as nodes tell */
+    pieces *throughout; /* by node: of temporaries alive in all of its steps */
+    pieces *sometime;   /* by node: of temporaries alive in some of its steps */
 } layout;
 
 /* The first piece that ends behind an offset, or at it where `touching`. */
