@@ -23,6 +23,7 @@
 enum { X = TN__DNNL_X, W = TN__DNNL_W, Y = TN__DNNL_Y, TENSORS = TN__DNNL_TENSORS };
 
 #define MOST_PIECES   32
+#define MOST_CHANNELS 16          /* pieces of channels: of more a piece, each value read serves more sums */
 #define MOST_PARTIALS 16          /* sums of the weights' gradient, which are added up */
 #define PIECE_WORK    (1 << 20)   /* operations of a piece at least, about 20 us */
 #define CHANNELS      16          /* of a piece: multiples of this, which oneDNN's blocks are */
@@ -123,7 +124,11 @@ static tn__division choose_cut(const tn__dnnl_problem *p)
     tn__division by_images = divide(p, TN__BY_IMAGES, images);
     if (p->tensor[W].ndim > p->tensor[Y].ndim)
         return by_images;
-    tn__division other = divide(p, p->way == TN__DNNL_DATA ? TN__BY_CHANNELS : TN__BY_RESULTS, most);
+    tn__division other = divide(p, p->way == TN__DNNL_DATA ? TN__BY_CHANNELS : TN__BY_RESULTS,
+                                least(most, MOST_CHANNELS));
+    /* Weights that are larger than all else are better read once, by pieces of them, than by each image. */
+    if (p->way != TN__DNNL_WEIGHTS && tn__dnnl_size(p, W) > tn__dnnl_size(p, X) + tn__dnnl_size(p, Y))
+        return other;
     return other.pieces > by_images.pieces && by_images.pieces < least(most, 4) ? other : by_images;
 }
 
