@@ -34,7 +34,7 @@ typedef struct tn_model_opts {
 /*
  * Networks over pictures (N, channels, height, width), which give scores (N, classes). Input channels are inferred. As
  * words of tn_layer_parse they are "resnet18:10,stem=cifar", "vgg16", "mobilenet_v2:100,width=0.5": classes, 1000 if
- * left out (of lenet5 10, of unet 2).
+ * left out (of lenet5 and vgg_cifar 10, of unet 2).
  *
  * Parameters are named as PyTorch's torchvision names its own, but for the last name of a path, so that such files load
  * by tn_layer_load(net, path, .torch = true). The convolutions of ResNets, GoogLeNet and MobileNet begin with He's
@@ -49,6 +49,9 @@ TN_API tn_layer *tn_lenet5_with(int64_t classes, const tn_model_opts *opts);
 TN_API tn_layer *tn_alexnet_with(int64_t classes, const tn_model_opts *opts);
 /* Simonyan and Zisserman 2015, without normalization; 32 x 32 or more. */
 TN_API tn_layer *tn_vgg16_with(int64_t classes, const tn_model_opts *opts);
+/* The same for pictures of 32 x 32, with batch normalization and dropout (Zagoruyko 2015), as in Chainer's cifar example,
+ * whose files load by .chainer = true. */
+TN_API tn_layer *tn_vgg_cifar_with(int64_t classes, const tn_model_opts *opts);
 /* Szegedy and others 2015, with batch normalization and without the scores on the way. */
 TN_API tn_layer *tn_googlenet_with(int64_t classes, const tn_model_opts *opts);
 /* He and others 2016: two convolutions a block, or, from 50 on, three. */
@@ -70,6 +73,7 @@ TN_API tn_layer *tn_unet_with(int64_t classes, const tn_model_opts *opts);
 #define tn_lenet5(...) TN__CALL_V(tn_lenet5_with, tn_model_opts, __VA_ARGS__, )
 #define tn_alexnet(...) TN__CALL_V(tn_alexnet_with, tn_model_opts, __VA_ARGS__, )
 #define tn_vgg16(...) TN__CALL_V(tn_vgg16_with, tn_model_opts, __VA_ARGS__, )
+#define tn_vgg_cifar(...) TN__CALL_V(tn_vgg_cifar_with, tn_model_opts, __VA_ARGS__, )
 #define tn_googlenet(...) TN__CALL_V(tn_googlenet_with, tn_model_opts, __VA_ARGS__, )
 #define tn_resnet18(...) TN__CALL_V(tn_resnet18_with, tn_model_opts, __VA_ARGS__, )
 #define tn_resnet34(...) TN__CALL_V(tn_resnet34_with, tn_model_opts, __VA_ARGS__, )

@@ -45,6 +45,12 @@
 #define STEM_IMAGENET "conv1=conv:@64,7,stride=2,pad=3" BARE "bn1=bn relu maxpool:3,stride=2,pad=1 "
 #define STEM_CIFAR    "conv1=conv:@64,3,pad=1" BARE "bn1=bn relu "
 
+/* ---- VGG for small pictures: each layer normalized, dropout between those of one size ---- */
+
+#define UNIT(name, c) "block" name "=(conv=conv:@" #c ",3,pad=1" BARE "bn=bn relu)"
+#define PAIR(b, c, ratio)   UNIT(b "_1", c) "dropout:" ratio " " UNIT(b "_2", c)
+#define TRIPLE(b, c, ratio) PAIR(b, c, ratio) "dropout:" ratio " " UNIT(b "_3", c) "maxpool:2 "
+
 /* ---- GoogLeNet ---- */
 
 #define CONV(name, c, window) name "=(conv=conv:@" #c "," window BARE "bn=bn:0:0.001 relu)"
@@ -86,6 +92,10 @@ static const model models[] = {
      "features=(repeat:2(conv:@64,3,pad=1 relu)maxpool:2 repeat:2(conv:@128,3,pad=1 relu)maxpool:2 "
      "repeat:3(conv:@256,3,pad=1 relu)maxpool:2 repeat:2(repeat:3(conv:@512,3,pad=1 relu)maxpool:2)) "
      "adaptive_avgpool:7 flatten classifier=(repeat:2(linear:@4096 relu dropout)linear:$)"},
+    {"vgg_cifar", 10, NULL, NULL,
+     PAIR("1", 64, "0.3") "maxpool:2 " PAIR("2", 128, "0.4") "maxpool:2 " TRIPLE("3", 256, "0.4")
+     TRIPLE("4", 512, "0.4") TRIPLE("5", 512, "0.4")
+     "flatten dropout:0.5 fc1=linear:@512:0 bn_fc1=bn relu dropout:0.5 fc2=linear:$:0"},
     {"googlenet", 1000, NULL, NULL,
      CONV("conv1", 64, "7,stride=2,pad=3") "maxpool:3,stride=2,ceil=1 " NARROW("conv2", 64) WIDE("conv3", 192)
      "maxpool:3,stride=2,ceil=1 " INCEPTION("3a", 64, 96, 128, 16, 32, 32) INCEPTION("3b", 128, 128, 192, 32, 96, 64)

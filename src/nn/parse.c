@@ -73,7 +73,7 @@ static tn_layer *make_prelu(const double *argument)
 
 static tn_layer *make_linear(const double *argument)
 {
-    return tn_linear_with((int64_t)argument[0], NULL);
+    return tn_linear_with((int64_t)argument[0], &(tn_linear_opts){.no_bias = argument[1] == 0});
 }
 
 static tn_layer *make_dropout(const double *argument)
@@ -141,7 +141,7 @@ static tn_layer *make_maxout(const double *argument)
 
 /* The defaults of leaky_relu and dropout are Chainer's. */
 static const word_row words[] = {
-    {"linear", "linear:OUT", make_linear, 1, 1, {0}, {true}},
+    {"linear", "linear:OUT[:BIAS]", make_linear, 1, 2, {0, 1}, {true, true}},
     {"sigmoid", "sigmoid", make_sigmoid, 0, 0, {0}, {0}},
     {"relu", "relu", make_relu, 0, 0, {0}, {0}},
     {"tanh", "tanh", make_tanh, 0, 0, {0}, {0}},
