@@ -39,6 +39,7 @@ typedef enum tn_distribution_kind {
     TN_DIST_DIRICHLET,   /* shapes a along the last axis */
     TN_DIST_STUDENT_T,   /* a degrees of freedom */
     TN_DIST_POISSON,     /* mean a */
+    TN_DIST_MULTIVARIATE_NORMAL, /* mean a (..., n), lower triangular factor b (..., n, n) of the covariance b b^T */
     TN_DIST_KIND_COUNT
 } tn_distribution_kind;
 
@@ -65,9 +66,12 @@ TN_API tn_distribution tn_dist_beta(const tn_array *a, const tn_array *b);
 TN_API tn_distribution tn_dist_dirichlet(const tn_array *shape);
 TN_API tn_distribution tn_dist_student_t(const tn_array *df);
 TN_API tn_distribution tn_dist_poisson(const tn_array *mean);
+/* What stands above the factor's diagonal is not looked at. Of a covariance the factor is tn_linalg_cholesky's. */
+TN_API tn_distribution tn_dist_multivariate_normal(const tn_array *mean, const tn_array *factor);
 
 /* The logarithm of the density, or of the chance, at x, which broadcasts with the parameters. Of bernoulli x is 0 or 1,
- * of categorical integers of the logits' shape without the classes, of dirichlet chances along the last axis. (Of
+ * of categorical integers of the logits' shape without the classes, of dirichlet chances along the last axis, of
+ * multivariate_normal vectors along it. (Of
  * several axes that belong together, Chainer's and PyTorch's Independent: tn_sum over them.) */
 TN_API tn_array *tn_log_prob(tn_distribution d, const tn_array *x);
 /* The chance of no more than x; and the x of a chance p. */
@@ -78,7 +82,7 @@ TN_API tn_array *tn_entropy(tn_distribution d);
 TN_API tn_array *tn_distribution_mean(tn_distribution d);
 TN_API tn_array *tn_distribution_variance(tn_distribution d);
 /* The Kullback-Leibler divergence of p from q, of one kind: normal, log_normal, uniform, laplace, exponential,
- * bernoulli, geometric, categorical, gamma, chisquare, beta, dirichlet, poisson. Infinite where p has chances that q
+ * bernoulli, geometric, categorical, gamma, chisquare, beta, dirichlet, poisson, multivariate_normal. Infinite where p has chances that q
  * has not. The cross entropy is tn_add(tn_entropy(p), tn_kl(p, q)). */
 TN_API tn_array *tn_kl(tn_distribution p, tn_distribution q);
 /* Samples of a shape that the parameters broadcast to (of categorical: the logits without the classes), TN_FIT for
@@ -104,6 +108,7 @@ TN_API tn_array *tn_sample(tn_distribution d, tn_shape shape, tn_generator *gene
 #define tn_dist_dirichlet(shape) TN_AT(tn_dist_dirichlet)(TN_ARG(shape))
 #define tn_dist_student_t(df) TN_AT(tn_dist_student_t)(TN_ARG(df))
 #define tn_dist_poisson(mean) TN_AT(tn_dist_poisson)(TN_ARG(mean))
+#define tn_dist_multivariate_normal(mean, factor) TN_AT(tn_dist_multivariate_normal)(TN_ARG(mean), TN_ARG(factor))
 #define tn_log_prob(d, x) TN_AT(tn_log_prob)(d, TN_ARG(x))
 #define tn_cdf(d, x) TN_AT(tn_cdf)(d, TN_ARG(x))
 #define tn_icdf(d, p) TN_AT(tn_icdf)(d, TN_ARG(p))

@@ -24,5 +24,8 @@ extern const tn__distribution_row *const tn__distribution_rows[TN_DIST_KIND_COUN
 /* Those that speak of the gamma function (distribution_gamma.c). */
 extern const tn__distribution_row tn__gamma_row, tn__chisquare_row, tn__beta_row, tn__dirichlet_row, tn__student_t_row,
     tn__poisson_row;
+/* Of vectors, and its sample of a standard normal z (..., n) (distribution_matrix.c). */
+extern const tn__distribution_row tn__multivariate_normal_row;
+tn__node *tn__multivariate_from(tn__node *a, tn__node *b, tn__node *z);
 
 #endif

@@ -365,5 +365,5 @@ const tn__distribution_row *const tn__distribution_rows[TN_DIST_KIND_COUNT] = {
                                 categorical_kl),
     [TN_DIST_GAMMA] = &tn__gamma_row, [TN_DIST_CHISQUARE] = &tn__chisquare_row, [TN_DIST_BETA] = &tn__beta_row,
     [TN_DIST_DIRICHLET] = &tn__dirichlet_row, [TN_DIST_STUDENT_T] = &tn__student_t_row,
-    [TN_DIST_POISSON] = &tn__poisson_row,
+    [TN_DIST_POISSON] = &tn__poisson_row, [TN_DIST_MULTIVARIATE_NORMAL] = &tn__multivariate_normal_row,
 };

@@ -33,6 +33,7 @@ MAKE_OF_ONE(chisquare, CHISQUARE)
 MAKE_OF_ONE(dirichlet, DIRICHLET)
 MAKE_OF_ONE(student_t, STUDENT_T)
 MAKE_OF_ONE(poisson, POISSON)
+MAKE(multivariate_normal, MULTIVARIATE_NORMAL)
 
 static int last_axis(const tn__node *x) { return x->shape->ndim - 1; }
 
@@ -47,6 +48,20 @@ static tn__node *parameter(const tn_array *x, const char *operation)
 
 static bool in_classes(tn_distribution d) { return d.kind == TN_DIST_CATEGORICAL || d.kind == TN_DIST_DIRICHLET; }
 
+/* A mean (..., n) and a factor (..., n, n)? */
+static tn__node *refused_factor(const tn__node *a, const tn__node *b)
+{
+    char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
+    int vector = a->shape->ndim - 1, matrix = b->shape->ndim - 2;
+    if (vector >= 0 && matrix >= 0 && b->shape->dim[matrix] == a->shape->dim[vector] &&
+        b->shape->dim[matrix + 1] == a->shape->dim[vector])
+        return NULL;
+    TN__REFUSE(TN_ERR_SHAPE, "multivariate_normal", "expected a mean (..., n) and a factor (..., n, n), got shapes %s "
+                                                    "and %s",
+               tn__shape_text(a->shape->ndim, a->shape->dim, text),
+               tn__shape_text(b->shape->ndim, b->shape->dim, other));
+}
+
 /* A distribution's row and the nodes of its parameters; the error, or NULL. */
 static tn__node *read(const char *operation, tn_distribution d, const row **of, tn__node *in[2])
 {
@@ -59,7 +74,7 @@ static tn__node *read(const char *operation, tn_distribution d, const row **of, 
     tn__node *error = tn__first_error(2, in);
     if (!error && in_classes(d) && (in[0]->shape->ndim == 0 || in[0]->shape->dim[last_axis(in[0])] < 1))
         TN__REFUSE(TN_ERR_SHAPE, (*of)->name, "expected parameters of at least one class along the last axis");
-    return error;
+    return !error && d.kind == TN_DIST_MULTIVARIATE_NORMAL ? refused_factor(in[0], in[1]) : error;
 }
 
 static tn__node *has_none(const row *of, const char *operation)
@@ -116,9 +131,11 @@ tn_array *tn_kl(tn_distribution p, tn_distribution q)
 /* ---- samples ---- */
 
 /* Zeros of the shape of the samples: what parameters broadcast to, or the shape given. */
-static tn__node *place_of(tn_distribution d, tn__node *const in[2], tn_shape shape)
+static tn__node *place_of(tn_distribution d, const row *of, tn__node *const in[2], tn_shape shape)
 {
-    tn__node *all = in[1] ? add(in[0], in[1]) : in[0];
+    tn__node *all = !in[1]                                     ? in[0]
+                    : d.kind == TN_DIST_MULTIVARIATE_NORMAL ? of->mean(in[0], in[1])
+                                                            : add(in[0], in[1]);
     TN__PASS_ERROR(all);
     bool classes = d.kind == TN_DIST_CATEGORICAL;
     if (shape.ndim < 0)
@@ -152,6 +169,8 @@ static tn__node *sample(tn_distribution d, const row *of, tn__node *a, tn__node 
         tn__node *z = add(a, mul(b, tn__cast(tn__normal_like(place, generator), (tn_dtype)place->dtype)));
         return d.kind == TN_DIST_NORMAL ? z : map(EXP, z);
     }
+    if (d.kind == TN_DIST_MULTIVARIATE_NORMAL)
+        return tn__multivariate_from(a, b, tn__cast(tn__normal_like(place, generator), (tn_dtype)place->dtype));
     if (of->draw) {
         tn__no_grad_depth++;
         tn__node *drawn = of->draw(a, b, place, generator);
@@ -183,7 +202,7 @@ tn_array *tn_sample(tn_distribution d, tn_shape shape, tn_generator *generator)
     const row *of = NULL;
     tn__node *in[2], *place = read("sample", d, &of, in);
     if (!place)
-        place = place_of(d, in, shape);
+        place = place_of(d, of, in, shape);
     if (tn__node_is_error(place))
         return tn__leave_array(call, place);
     return tn__leave_array(call, sample(d, of, in[0], in[1], place, generator));

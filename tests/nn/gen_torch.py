@@ -365,6 +365,22 @@ def make():
     case("dirichlet_kl", lambda a, c: kl(D.Dirichlet(a), D.Dirichlet(c)), [shape, shapes])
     case("poisson_kl", lambda a, c: kl(D.Poisson(a), D.Poisson(c)), [shape, shapes])
 
+    many = D.MultivariateNormal
+
+    def factor(*shape):
+        """Well away from singular; above the diagonal 0."""
+        return np.tril(floats(*shape, low=-1, high=1)) + 1.5 * np.eye(shape[-1])
+
+    def of_factor(a, b):
+        return many(a, scale_tril=torch.tril(b), validate_args=False)
+
+    vectors, one, several = floats(2, 3), factor(3, 3), factor(2, 3, 3)
+    case("multivariate_normal_log_prob", lambda x, a, b: of_factor(a, b).log_prob(x), [floats(2, 3), vectors, several])
+    case("multivariate_normal_entropy", lambda a, b: of_factor(a, b).entropy(), [vectors, several])
+    case("multivariate_normal_variance", lambda a, b: of_factor(a, b).variance, [vectors, several])
+    case("multivariate_normal_kl", lambda a, b, c, d: kl(of_factor(a, b), of_factor(c, d)),
+         [vectors, several, floats(3), one])
+
     np.savez_compressed(KEPT, **values)
 
 

@@ -56,6 +56,11 @@ CASE(student_t_entropy, tn_entropy(tn_dist_student_t(x[0])))
 CASE(poisson_log_prob, tn_log_prob(tn_dist_poisson(x[1]), tn_round(x[0], 0)))
 CASE(poisson_kl, tn_kl(tn_dist_poisson(x[0]), tn_dist_poisson(x[1])))
 
+CASE(multivariate_normal_log_prob, tn_log_prob(tn_dist_multivariate_normal(x[1], x[2]), x[0]))
+CASE(multivariate_normal_entropy, tn_entropy(tn_dist_multivariate_normal(x[0], x[1])))
+CASE(multivariate_normal_variance, tn_distribution_variance(tn_dist_multivariate_normal(x[0], x[1])))
+CASE(multivariate_normal_kl, tn_kl(tn_dist_multivariate_normal(x[0], x[1]), tn_dist_multivariate_normal(x[2], x[3])))
+
 #define ROW(name) {#name, name, true}
 #define CHECKED(name) {#name, name, false}
 
@@ -123,6 +128,41 @@ static void test_differences(void **state)
         CHECKED(exponential_kl), CHECKED(geometric_kl), CHECKED(bernoulli_kl),
     };
     check_all(sizeof cases / sizeof *cases, cases);
+}
+
+/* Matrices are solved by a library, which has no kernels to be compiled. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    enum { MANY = 4000 };
+    static const torch_case cases[] = {
+        CHECKED(multivariate_normal_log_prob), CHECKED(multivariate_normal_entropy),
+        CHECKED(multivariate_normal_variance), CHECKED(multivariate_normal_kl),
+    };
+    check_all(sizeof cases / sizeof *cases, cases);
+    TN_SCOPE {
+        tn_array *mean = tn_requires_grad(tn_from_floats((float[]){1, -2}, 2));
+        tn_array *factor = tn_reshape(tn_from_floats((float[]){2, 9, -1, 0.5f}, 4), TN_SHAPE(2, 2)); /* 9: not read */
+        tn_distribution d = tn_dist_multivariate_normal(mean, factor);
+        tn_array *x = tn_sample(d, TN_SHAPE(MANY, 2), NULL), *off = tn_subtract(x, mean);
+        assert_int_equal(tn_ndim(x), 2);
+        tn_array *covariance = tn_divide(tn_matmul(tn_swapaxes(off, 0, 1), off), MANY);
+        /* A moment's deviation: of the mean sqrt(v / MANY), of a product sqrt((v w + c^2) / MANY), 6 of them. */
+        const float bound[] = {36 * 4.0f / MANY, 36 * 1.25f / MANY}, second[] = {36 * 32.0f / MANY, 36 * 9.0f / MANY,
+                                                                               36 * 9.0f / MANY, 36 * 3.125f / MANY};
+        tn_array *mid = tn_mean(off, .axis = TN_AXES(0));
+        assert_true(tn_item(tn_all(tn_less(tn_square(mid), tn_from_floats(bound, 2)))));
+        tn_array *wrong = tn_subtract(covariance, tn_reshape(tn_from_floats((float[]){4, -2, -2, 1.25f}, 4),
+                                                             TN_SHAPE(2, 2)));
+        assert_true(tn_item(tn_all(tn_less(tn_square(tn_flatten(wrong)), tn_from_floats(second, 4)))));
+        assert_int_equal(tn_backward(tn_sum(x)), TN_OK);
+        assert_true(tn_allclose(tn_grad(mean), tn_full(TN_SHAPE(2), MANY)));
+        assert_true(tn_is_error(tn_entropy(tn_dist_multivariate_normal(mean, tn_ones(TN_SHAPE(2, 3))))));
+        check_latched(TN_ERR_SHAPE, "a factor (..., n, n), got shapes (2,) and (2, 3)");
+        assert_true(tn_is_error(tn_sample(d, TN_SHAPE(3), NULL)));
+        check_latched(TN_ERR_SHAPE, "broadcast to, got (3,)");
+    }
+    check_fine();
 }
 
 /* Means of many samples, within 6 deviations of theirs; of those without a mean, the share below a point. */
@@ -201,7 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_gamma_values), cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_samples), cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_vectors), cmocka_unit_test(test_samples), cmocka_unit_test(test_outside),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
