@@ -82,8 +82,8 @@ TN_API tn_array *tn_entropy(tn_distribution d);
 TN_API tn_array *tn_distribution_mean(tn_distribution d);
 TN_API tn_array *tn_distribution_variance(tn_distribution d);
 /* The Kullback-Leibler divergence of p from q, of one kind: normal, log_normal, uniform, laplace, exponential,
- * bernoulli, geometric, categorical, gamma, chisquare, beta, dirichlet, poisson, multivariate_normal. Infinite where p has chances that q
- * has not. The cross entropy is tn_add(tn_entropy(p), tn_kl(p, q)). */
+ * bernoulli, geometric, categorical, gamma, chisquare, beta, dirichlet, poisson, multivariate_normal. Infinite where p has
+ * chances that q has not. The cross entropy is tn_add(tn_entropy(p), tn_kl(p, q)). */
 TN_API tn_array *tn_kl(tn_distribution p, tn_distribution q);
 /* Samples of a shape that the parameters broadcast to (of categorical: the logits without the classes), TN_FIT for
  * theirs: continuous ones with gradients in the parameters, but for those of the gamma function; bernoulli, geometric,
@@ -108,7 +108,8 @@ TN_API tn_array *tn_sample(tn_distribution d, tn_shape shape, tn_generator *gene
 #define tn_dist_dirichlet(shape) TN_AT(tn_dist_dirichlet)(TN_ARG(shape))
 #define tn_dist_student_t(df) TN_AT(tn_dist_student_t)(TN_ARG(df))
 #define tn_dist_poisson(mean) TN_AT(tn_dist_poisson)(TN_ARG(mean))
-#define tn_dist_multivariate_normal(mean, factor) TN_AT(tn_dist_multivariate_normal)(TN_ARG(mean), TN_ARG(factor))
+#define tn_dist_multivariate_normal(mean, factor) \
+    TN_AT(tn_dist_multivariate_normal)(TN_ARG(mean), TN_ARG(factor))
 #define tn_log_prob(d, x) TN_AT(tn_log_prob)(d, TN_ARG(x))
 #define tn_cdf(d, x) TN_AT(tn_cdf)(d, TN_ARG(x))
 #define tn_icdf(d, p) TN_AT(tn_icdf)(d, TN_ARG(p))

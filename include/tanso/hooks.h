@@ -35,6 +35,20 @@ typedef struct tn_spectral_norm_opts {
  * itself stays as it is. The weight must have its shape. */
 TN_API tn_status tn_spectral_norm_with(tn_layer *layer, const tn_spectral_norm_opts *opts);
 
+typedef struct tn_weight_hook_opts {
+    const char *_;
+    const char *weight; /* default "W" */
+    int axis;           /* of the weight's outputs; default the last (of convolutions it is 0) */
+    double eps;         /* of standardization; default 1e-6 */
+} tn_weight_hook_opts;
+/* From now on the layer is called with g W / |W|, the length being that of what makes one output (Salimans and Kingma
+ * 2016, PyTorch's weight_norm): lengths g (outputs), a new parameter "W_g", learn apart from W's directions. At first g
+ * is |W|, so that nothing changes; optimizers are made afterwards. The weight must have its shape. */
+TN_API tn_status tn_weight_norm_hook_with(tn_layer *layer, const tn_weight_hook_opts *opts);
+/* From now on the layer is called with (W - mean) / (deviation + eps), of what makes one output (Qiao et al. 2019,
+ * Chainer's WeightStandardization). The parameter itself stays as it is. The weight must have its shape. */
+TN_API tn_status tn_weight_standardization_with(tn_layer *layer, const tn_weight_hook_opts *opts);
+
 /* Called for each operation that any thread records, by its name ("add", "matmul"), with its result's dtype and shape,
  * gradients' included: to count or to trace what functions do. Operations are fused and run later, so their time is
  * that of plans (tn_profile). One at a time in a process; NULL: none. What the hook itself records is not told. */
@@ -57,6 +71,9 @@ TN_API char *tn_timer_string(const tn_timer *timer);
 #ifndef TN_NO_MACROS
 #define tn_layer_add_hook(...) TN_HERE(tn_layer_add_hook(__VA_ARGS__))
 #define tn_spectral_norm(...) TN__CALL_V(tn_spectral_norm_with, tn_spectral_norm_opts, __VA_ARGS__, )
+#define tn_weight_norm_hook(...) TN__CALL_V(tn_weight_norm_hook_with, tn_weight_hook_opts, __VA_ARGS__, )
+#define tn_weight_standardization(...) \
+    TN__CALL_V(tn_weight_standardization_with, tn_weight_hook_opts, __VA_ARGS__, )
 #define tn_hook_input(...) TN_HERE(tn_hook_input(__VA_ARGS__))
 #define tn_hook_output(...) TN_HERE(tn_hook_output(__VA_ARGS__))
 #define tn_timer_new(...) TN_HERE(tn_timer_new(__VA_ARGS__))

@@ -49,8 +49,8 @@ TN_API tn_layer *tn_lenet5_with(int64_t classes, const tn_model_opts *opts);
 TN_API tn_layer *tn_alexnet_with(int64_t classes, const tn_model_opts *opts);
 /* Simonyan and Zisserman 2015, without normalization; 32 x 32 or more. */
 TN_API tn_layer *tn_vgg16_with(int64_t classes, const tn_model_opts *opts);
-/* The same for pictures of 32 x 32, with batch normalization and dropout (Zagoruyko 2015), as in Chainer's cifar example,
- * whose files load by .chainer = true. */
+/* The same for pictures of 32 x 32, with batch normalization and dropout (Zagoruyko 2015), as in Chainer's cifar
+ * example. */
 TN_API tn_layer *tn_vgg_cifar_with(int64_t classes, const tn_model_opts *opts);
 /* Szegedy and others 2015, with batch normalization and without the scores on the way. */
 TN_API tn_layer *tn_googlenet_with(int64_t classes, const tn_model_opts *opts);

@@ -182,6 +182,69 @@ static void test_spectral(void **state)
     tn_layer_free(layer);
 }
 
+/* ---- directions and lengths, standardized weights ---- */
+
+/* Of sum(x W) the gradient by W is x's columns' sums in each of W's columns. */
+static void test_lengths(void **state)
+{
+    (void)state;
+    tn_layer *layer = tn_linear(OUT, .in = IN, .no_bias = true);
+    TN_SCOPE {
+        tn_array *x = random_array(ROWS, IN), *before = tn_forward(layer, x);
+        assert_int_equal(tn_eval(before), TN_OK);
+        assert_int_equal(tn_weight_norm_hook(layer), TN_OK);
+        assert_int_equal(tn_param_count(layer), 2);
+        tn_array *w = tn_param(layer, 0), *g = tn_param_named(layer, "W_g");
+        assert_true(tn_allclose(tn_forward(layer, x), before, .rtol = 1e-5, .atol = 1e-6)); /* nothing has changed */
+        assert_int_equal(tn_assign(g, tn_full(TN_SHAPE(OUT), 3)), TN_OK);
+        tn_array *y = tn_forward(layer, x), *u = tn_requires_grad(tn_detach(w)), *h = tn_requires_grad(tn_detach(g));
+        tn_array *want = tn_matmul(x, tn_weight_norm(u, h, 1));
+        assert_true(tn_allclose(y, want, .rtol = 1e-5, .atol = 1e-6));
+        assert_int_equal(tn_backward(tn_sum(tn_square(y))), TN_OK);
+        assert_int_equal(tn_backward(tn_sum(tn_square(want))), TN_OK);
+        assert_true(tn_allclose(tn_grad(w), tn_grad(u), .rtol = 1e-4, .atol = 1e-4));
+        assert_true(tn_allclose(tn_grad(g), tn_grad(h), .rtol = 1e-4, .atol = 1e-4));
+    }
+    assert_int_equal(tn_weight_norm_hook(layer, .weight = "V"), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "no parameter 'V'");
+    tn_layer_free(layer);
+    layer = tn_linear(OUT);
+    assert_int_equal(tn_weight_norm_hook(layer), TN_ERR_STATE);
+    check_latched(TN_ERR_STATE, "has no shape yet");
+    tn_layer_free(layer);
+}
+
+static void test_standardized(void **state)
+{
+    (void)state;
+    tn_layer *layer = tn_linear(OUT, .in = IN, .no_bias = true);
+    double w[IN * OUT], x[ROWS * IN], y[ROWS * OUT];
+    TN_SCOPE {
+        assert_int_equal(tn_weight_standardization(layer, .eps = 0.25), TN_OK);
+        check_read(tn_param(layer, 0), w, IN * OUT);
+        for (int j = 0; j < OUT; j++) {
+            double mean = 0, square = 0;
+            for (int i = 0; i < IN; i++)
+                mean += w[i * OUT + j] / IN;
+            for (int i = 0; i < IN; i++)
+                square += (w[i * OUT + j] - mean) * (w[i * OUT + j] - mean) / IN;
+            for (int i = 0; i < IN; i++)
+                w[i * OUT + j] = (w[i * OUT + j] - mean) / (sqrt(square) + 0.25);
+        }
+        check_fill(x, ROWS * IN, -1, 1);
+        product(x, w, 1, y);
+        tn_array *out = tn_forward(layer, check_array(x, TN_SHAPE(ROWS, IN), TN_FLOAT32));
+        check_near(out, y, ROWS * OUT, 1e-4);
+        assert_int_equal(tn_backward(tn_sum(tn_square(out))), TN_OK);
+        /* Adding the same to all of an output's weights changes nothing. */
+        tn_array *sums = tn_sum(tn_grad(tn_param(layer, 0)), .axis = TN_AXES(0));
+        assert_true(tn_allclose(sums, tn_zeros(TN_SHAPE(OUT)), .atol = 1e-4));
+    }
+    assert_int_equal(tn_weight_standardization(layer, .eps = -1), TN_ERR_VALUE);
+    check_latched(TN_ERR_VALUE, "eps -1");
+    tn_layer_free(layer);
+}
+
 /* ---- timing ---- */
 
 static void test_timer(void **state)
@@ -343,6 +406,7 @@ static void test_starved(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_and_out), cmocka_unit_test(test_spectral),
+                                       cmocka_unit_test(test_lengths), cmocka_unit_test(test_standardized),
                                        cmocka_unit_test(test_timer), cmocka_unit_test(test_operations),
                                        cmocka_unit_test(test_shared),
                                        cmocka_unit_test(test_starved)};

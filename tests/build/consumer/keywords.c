@@ -353,7 +353,9 @@ static void own_layers(void)
     SHOW(a), SHOW(b), CHECK(tn_layer_user(own, "scale") != &half);
     tn_layer *plain = tn_linear(2, .in = 2), *tied = tn_layer_copy(plain, .mode = TN_COPY_SHARE);
     tn_layer *three = tn_layer_repeat(tn_layer_copy(plain), 3, .mode = TN_COPY_VALUES);
-    DONE(tn_spectral_norm(plain, .weight = "W", .axis = 0)), DONE(tn_spectral_norm(tn_layer_child(three, "0")));
+    DONE(tn_spectral_norm(plain, .weight = "W", .axis = 0)),
+        DONE(tn_weight_norm_hook(plain, .weight = "W")), DONE(tn_weight_standardization(plain, .axis = 0)),
+        DONE(tn_spectral_norm(tn_layer_child(three, "0")));
     tn_layer_free(plain);
     tn_layer_free(tied);
     tn_layer_free(three);
