@@ -82,8 +82,8 @@ TN_API tn_array *tn_entropy(tn_distribution d);
 TN_API tn_array *tn_distribution_mean(tn_distribution d);
 TN_API tn_array *tn_distribution_variance(tn_distribution d);
 /* The Kullback-Leibler divergence of p from q, of one kind: normal, log_normal, uniform, laplace, exponential,
- * bernoulli, geometric, categorical, gamma, chisquare, beta, dirichlet, poisson, multivariate_normal. Infinite where p has
- * chances that q has not. The cross entropy is tn_add(tn_entropy(p), tn_kl(p, q)). */
+ * bernoulli, geometric, categorical, gamma, chisquare, beta, dirichlet, poisson, multivariate_normal. Infinite where p
+ * has chances that q has not. The cross entropy is tn_add(tn_entropy(p), tn_kl(p, q)). */
 TN_API tn_array *tn_kl(tn_distribution p, tn_distribution q);
 /* Samples of a shape that the parameters broadcast to (of categorical: the logits without the classes), TN_FIT for
  * theirs: continuous ones with gradients in the parameters, but for those of the gamma function; bernoulli, geometric,
