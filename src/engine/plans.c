@@ -115,7 +115,7 @@ static void forget(tn__cached *e, tn__cached **gone)
         at = &(*at)->chain;
     *at = e->chain;
     unlink_use(e);
-    plan_count--;
+    plan_count -= !e->unused;
     step_count -= e->steps;
     e->forgotten = true;
     if (!e->holds) {
@@ -155,7 +155,8 @@ static tn__cached *insert(const tn__collection *c, const uint64_t *words, uint64
     e->chain = bucket[hash % BUCKETS];
     bucket[hash % BUCKETS] = e;
     link_newest(e);
-    if (++plan_count > CAPACITY)
+    plan_count++;
+    while (plan_count > CAPACITY && oldest != e)
         forget(oldest, gone);
     return e;
 }
@@ -172,8 +173,10 @@ static tn__cached *find_moving(tn__collection *c, tn__cached **gone)
     uint64_t hash = tn__hash(c->loose, c->key_count * sizeof *c->loose, 0);
     tn__cached *e = find(c->loose, c->key_count, hash);
     c->moves = e != NULL;
-    if (!e && (e = insert(c, c->loose, hash, gone))) /* without memory it is noted the next time */
+    if (!e && (e = insert(c, c->loose, hash, gone))) { /* without memory it is noted the next time */
         e->unused = true;
+        plan_count--; /* it takes no plan's place, and goes with the one that comes behind it */
+    }
     return c->moves ? e : NULL;
 }
 
@@ -322,6 +325,7 @@ const tn__loaded *tn__plans_acquire(tn__collection *c, tn__cached **held)
     acquisitions += !c->further;
     if (e) {
         e->holds++;
+        plan_count += e->unused;
         e->unused = false;
         e->recurs |= (e->last && acquisitions - e->last <= SOON) || e->work > PATIENCE;
         e->last = acquisitions;

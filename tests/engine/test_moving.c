@@ -208,6 +208,27 @@ static void test_starved(void **state)
     tn_free(t.array);
 }
 
+/* Noting what may come again with other starts takes no plan's place. */
+static void test_many_plans(void **state)
+{
+    (void)state;
+    enum { PLANS = 900 };
+    tn_array *x = tn_own(tn_ones(TN_SHAPE(2 * PLANS)));
+    assert_int_equal(tn_eval(x), TN_OK);
+    tn_requires_grad(x);
+    uint64_t before = 0;
+    tn_set_compile(TN_COMPILE_NEVER);
+    for (int round = 0; round < 2; round++) {
+        before = plans();
+        for (int n = 1; n <= PLANS; n++)
+            TN_SCOPE assert_int_equal(tn_eval(tn_negative(tn_slice_axis(x, 0, n, 2 * n, 1))), TN_OK);
+    }
+    assert_int_equal(plans(), before);
+    tn_set_compile(TN_COMPILE_AUTO);
+    tn_free(x);
+    assert_string_equal(tn_error(), "");
+}
+
 /* Where a plan reads a window of what it writes another window of, it goes by what was there before. */
 static void test_read_and_write(void **state)
 {
@@ -238,7 +259,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),  cmocka_unit_test(test_clipped),        cmocka_unit_test(test_views),
         cmocka_unit_test(test_write), cmocka_unit_test(test_read_and_write), cmocka_unit_test(test_caches),
-        cmocka_unit_test(test_starved),
+        cmocka_unit_test(test_starved), cmocka_unit_test(test_many_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
