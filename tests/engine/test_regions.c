@@ -539,9 +539,12 @@ static void test_all_or_none(void **state)
                         backward(&t, x, known);
                         MUST(tn_step(t.opt));
                     }
-                for (int way = first; way <= last && fails; way++)
-                    if (fail_steps(&t, x, known, way) < 2)
+                for (int way = first; way <= last && fails; way++) {
+                    /* of a GPU's memory 4096 bytes more are all that some steps need */
+                    int least = way > 0 && on[0].kind == TN_DEVICE_CUDA ? 1 : 2;
+                    if (fail_steps(&t, x, known, way) < least)
                         fail_msg("%s: too little failed in way %d", steps[s].name, way);
+                }
                 int count = everything_of(&t, found[fails]);
                 for (int i = 0; i < count && fails; i++)
                     if (!(fabsf(found[0][i] - found[1][i]) <= 1e-5f))
