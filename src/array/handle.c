@@ -23,9 +23,11 @@ static inline void pending_remove(tn__thread *self, tn__handle *x)
 {
     tn__handle *last = self->pending[--self->pending_count];
     self->pending[x->pending - 1] = last;
-    if (x->written & TN__WRITTEN_COUNTED)
+    if (x->written & TN__WRITTEN_COUNTED) {
         self->pending_written--;
-    x->written &= (uint8_t)~TN__WRITTEN_COUNTED;
+        /* a thread that was given the array may be about to free it, and looks */
+        __atomic_store_n(&x->written, (uint8_t)(x->written & ~TN__WRITTEN_COUNTED), __ATOMIC_RELAXED);
+    }
     tn__pending_place(last, x->pending);
     tn__pending_place(x, 0);
 }
@@ -226,7 +228,7 @@ void tn_free(tn_array *array)
     if (!array || !tn__array_lives(array, "tn_free"))
         return;
     tn__handle *x = tn__handle_of(array);
-    if (x->is_static || __builtin_expect(x->written & TN__KEPT && refuse_kept(), 0))
+    if (x->is_static || __builtin_expect(__atomic_load_n(&x->written, __ATOMIC_RELAXED) & TN__KEPT && refuse_kept(), 0))
         return;
     if (__builtin_expect(x->owner == tn__self()->number, 1))
         tn__handle_free(x, tn__place_here());

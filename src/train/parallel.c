@@ -298,7 +298,7 @@ static tn_status mean_statistics(const sharing *s)
         status = tn__fail_memory("updater", each * sizeof *mean);
     for (int i = 0; i < s->shares && status == TN_OK; i++) {
         tn_array **own = all.own + (size_t)i * each;
-        if (i == 0)
+        if (i == 0 && each)
             memcpy(mean, own, each * sizeof *mean);
         status = gather(s, (int)each, i ? own : mean, part_of(s, i));
         for (size_t k = 0; i && k < each && status == TN_OK; k++)
