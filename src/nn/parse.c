@@ -74,7 +74,7 @@ static tn_layer *make_prelu(const double *argument)
 static tn_layer *make_linear(const double *argument)
 {
     if (argument[1] != 0 && argument[1] != 1)
-        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "linear", "BIAS is %g, expected 0 (none) or 1", argument[1]));
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "linear", "BIAS is %g, expected 0 (no) or 1", argument[1]));
     return tn_linear_with((int64_t)argument[0], &(tn_linear_opts){.no_bias = argument[1] == 0});
 }
 

@@ -368,7 +368,7 @@ static void test_parse_errors(void **state)
         {"linear:1.5", TN_ERR_VALUE, "whole number"},
         {"linear:1e30", TN_ERR_VALUE, "whole number"},
         {"linear:-3", TN_ERR_VALUE, "at least one output"},
-        {"linear:3:4", TN_ERR_VALUE, "BIAS is 4, expected 0 (none) or 1"},
+        {"linear:3:4", TN_ERR_VALUE, "BIAS is 4, expected 0 (no) or 1"},
         {"linear:3:0:4", TN_ERR_VALUE, "'4' is one argument too many"},
         {"relu:1", TN_ERR_VALUE, "too many"},
         {"dropout:nan", TN_ERR_VALUE, "no number"},
