@@ -54,6 +54,22 @@ static inline bool ranks_begin(tn_comm **comm, int *rank, int *size)
     return tn_comm_status(*comm) == TN_OK;
 }
 
+/* A new folder of rank 0's, the same for all ranks. */
+enum { RANKS_PATH = 512 };
+static inline bool ranks_folder(tn_comm *comm, char folder[RANKS_PATH])
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, RANKS_PATH, "%.400s/tanso-ranks-XXXXXX", parent ? parent : "/tmp");
+    if (tn_comm_rank(comm) == 0 && !mkdtemp(folder))
+        return false;
+    bool good = false;
+    TN_SCOPE {
+        tn_array *name = tn_from_host(folder, TN_SHAPE(RANKS_PATH), TN_UINT8);
+        good = tn_to_host(tn_comm_broadcast(comm, name, 0), folder, RANKS_PATH) == TN_OK;
+    }
+    return good;
+}
+
 /* Small whole numbers, so that sums and products are exact in every dtype, 1 or 2; what rank `rank` holds. */
 static inline tn_array *held_by(int rank, uint64_t seed, tn_dtype dtype, tn_shape shape)
 {

@@ -10,7 +10,7 @@
 static tn_comm *comm;
 static int rank, size;
 static uint64_t seed;
-static char folder[512];
+static char folder[RANKS_PATH];
 
 static tn_layer *network(bool lazy)
 {
@@ -259,24 +259,9 @@ static void test_refused(void **state)
     assert_true(tn_ok());
 }
 
-/* The folder of rank 0, for all. */
-static bool make_folder(void)
-{
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.400s/tanso-shard-XXXXXX", parent ? parent : "/tmp");
-    if (rank == 0 && !mkdtemp(folder))
-        return false;
-    TN_SCOPE {
-        tn_array *name = tn_from_host(folder, TN_SHAPE(sizeof folder), TN_UINT8);
-        if (tn_to_host(tn_comm_broadcast(comm, name, 0), folder, sizeof folder) != TN_OK)
-            return false;
-    }
-    return true;
-}
-
 int main(void)
 {
-    if (!ranks_begin(&comm, &rank, &size) || !make_folder())
+    if (!ranks_begin(&comm, &rank, &size) || !ranks_folder(comm, folder))
         return 1;
     seed = shared_seed(comm);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_whole), cmocka_unit_test(test_moving),

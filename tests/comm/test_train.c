@@ -6,7 +6,7 @@
 
 static tn_comm *comm;
 static int rank, size;
-static char folder[512]; /* the same for all ranks */
+static char folder[RANKS_PATH]; /* the same for all ranks */
 
 enum { BATCH = 60 }; /* which 1 to 4 ranks divide, and which divides the 300 samples */
 
@@ -68,24 +68,9 @@ static void test_batch_that_ranks_do_not_divide(void **state)
     tn_clear_error();
 }
 
-/* The folder of rank 0, for all. */
-static bool make_folder(void)
-{
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.400s/tanso-ranks-XXXXXX", parent ? parent : "/tmp");
-    if (rank == 0 && !mkdtemp(folder))
-        return false;
-    TN_SCOPE {
-        tn_array *name = tn_from_host(folder, TN_SHAPE(sizeof folder), TN_UINT8);
-        if (tn_to_host(tn_comm_broadcast(comm, name, 0), folder, sizeof folder) != TN_OK)
-            return false;
-    }
-    return true;
-}
-
 int main(void)
 {
-    if (!ranks_begin(&comm, &rank, &size) || !make_folder())
+    if (!ranks_begin(&comm, &rank, &size) || !ranks_folder(comm, folder))
         return 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone),
                                        cmocka_unit_test(test_batch_that_ranks_do_not_divide)};
