@@ -21,7 +21,7 @@ typedef struct tn__options {
     const char *model, *optimizer, *rate, *schedule, *device, *out, *dataset, *invert, *keys, *x;
     tn__list extend, log, plot;
     long epochs, batch, ranks, port;
-    uint64_t seed, restarts;
+    uint64_t seed, restarts, shard;
     bool resume, quiet, synthetic, help, prefix;
     int count; /* arguments that are no flags */
     char **arguments;

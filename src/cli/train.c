@@ -53,6 +53,10 @@ static const tn__flag flags[] = {
     {"--device", "NAMES", "auto (the default: a GPU if there is one), cpu, cuda:N; cuda:0,cuda:1 or all (GPUs): "
      "several, which share each minibatch", TN__FLAG_TEXT,
      offsetof(tn__options, device)},
+    {"--shard", "N",
+     "of several ranks (mpirun): 1 shares the optimizer's states and updates out\n"
+     "between them, so that each keeps a part; 0 (the default): each keeps all",
+     TN__FLAG_NUMBER, offsetof(tn__options, shard)},
     {"--seed", "N", "of first weights, shuffling and dropout (default 0)", TN__FLAG_NUMBER,
      offsetof(tn__options, seed)},
     {"--out", "DIR", "folder for the results (default runs/DATASET)", TN__FLAG_TEXT, offsetof(tn__options, out)},
@@ -181,6 +185,8 @@ static void tell_of_earlier(const char *out)
 /* Words that make no model or optimizer are wrong usage, said before anything is loaded. */
 static int check_words(const tn__options *options)
 {
+    if (options->shard > 1)
+        return tn__usage_error("train", "--shard takes 0 or 1, not %llu", (unsigned long long)options->shard);
     if (options->out && !*options->out)
         return tn__usage_error("train", "--out needs the name of a folder for the results, not ''");
     static const char fits[] = ":*"; /* what the dataset asks for, which is not known yet: any number stands for it */
@@ -286,7 +292,7 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
                                 .schedule = schedule, .extend = extend, .epochs = (int)options->epochs,
                                 .batch = options->batch,
                                 .seed = options->seed, .devices = devices, .out = out, .resume = resume,
-                                .comm = comm,
+                                .comm = comm, .shard = (int)options->shard,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted};
     tn_status status = tn_train_with(options->arguments[0], &opts, &last);
     let_signals(&before);

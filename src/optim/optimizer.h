@@ -210,7 +210,8 @@ tn__node *tn__part_of(tn__node *vector, int64_t begin, const tn__shape *shape);
 int tn__look_for_gradients(tn_optimizer *optimizer);
 
 /* ---- shard.c ---- */
-/* TN_OK if arrays of state are all that there are of them; else latched. */
+/* Whether arrays of state are all that there are of them. And the same as TN_OK, or latched. */
+bool tn__optimizer_has_all(const tn_optimizer *optimizer);
 tn_status tn__optimizer_is_whole(const tn_optimizer *optimizer, const char *operation);
 
 /* ---- clip.c ---- */

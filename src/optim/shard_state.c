@@ -184,9 +184,14 @@ tn_status tn__shard_cut_states(tn_optimizer *optimizer)
     return status;
 }
 
+bool tn__optimizer_has_all(const tn_optimizer *optimizer)
+{
+    return !optimizer->shard || optimizer->shard->gathered;
+}
+
 tn_status tn__optimizer_is_whole(const tn_optimizer *optimizer, const char *operation)
 {
-    if (!optimizer->shard || optimizer->shard->gathered)
+    if (tn__optimizer_has_all(optimizer))
         return TN_OK;
     return tn__fail(TN_ERR_STATE, operation,
                     "the optimizer's states are shared out between %d ranks: have all of them call "

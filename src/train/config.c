@@ -65,6 +65,8 @@ tn_status tn__config_given(tn__config *words, const char *dataset, const tn_trai
         return tn__fail(TN_ERR_VALUE, "train", "expected 1 epoch or more, got %d", opts->epochs);
     if (TN__OPTION(opts, batch, 1) < 1)
         return tn__fail(TN_ERR_VALUE, "train", "expected minibatches of 1 sample or more, got %" PRId64, opts->batch);
+    if (opts->shard < 0 || opts->shard > 1)
+        return tn__fail(TN_ERR_VALUE, "train", "expected shard to be 0 or 1, got %d", opts->shard);
     /* A folder is remembered by its whole path, so that the run can be resumed and evaluated from anywhere. */
     bool known = false;
     for (int i = 0; i < tn__dataset_name_count; i++)

@@ -18,6 +18,7 @@
 #include "core/memory.h"
 #include "io/archive.h"
 #include "io/file.h"
+#include "optim/optimizer.h"
 #include "train/parts.h"
 #include "train/run.h"
 #include "train/snapshot.h"
@@ -183,11 +184,13 @@ static tn_status save_results(tn__run *run)
 
 /* ---- when ---- */
 
-/* Whether there is something to be written, and files of an earlier run, if there are any, may be replaced. */
+/* Whether there is something to be written, and files of an earlier run, if there are any, may be replaced. Of what
+ * ranks have in parts that is so at the end of an epoch alone. */
 static bool may_replace(tn_trainer *trainer, void *user)
 {
     const tn__run *run = user;
-    return tn_trainer_iteration(trainer) > 0 && (!run->guards || tn_trainer_epoch(trainer) > 0);
+    return tn_trainer_iteration(trainer) > 0 && (!run->guards || tn_trainer_epoch(trainer) > 0) &&
+           tn__optimizer_has_all(run->optimizer);
 }
 
 /* Asked once an iteration, by the snapshot's trigger or, where there is none, by the other files' extension. */
@@ -278,11 +281,23 @@ static const tn_extension_kind files_kind = {.name = "files",
                                              .on_stop = files_on_stop,
                                              .finalize = files_finalize};
 
+/* ---- the extension that brings together what ranks have in parts, before the snapshot ---- */
+
+static tn_status together_after(tn_trainer *trainer, void *user)
+{
+    const tn__run *run = user;
+    return tn_trainer_is_new_epoch(trainer) ? tn_optimizer_gather(run->optimizer) : TN_OK;
+}
+
+static const tn_extension_kind together_kind = {.name = "together", .priority = -50, .after = together_after};
+
 tn_status tn__output_extend(tn__run *run)
 {
-    if (!run->out || run->follows)
-        return TN_OK;
     tn_status status = TN_OK;
+    if (run->out && run->comm && run->shard)
+        status = tn_extend_with(run->trainer, tn_extension_new(&together_kind, run), NULL);
+    if (!run->out || run->follows || status != TN_OK)
+        return status;
     if (run->saves) {
         tn_snapshot_opts opts = {.file = snapshot_name, .condition = may_replace, .user = run,
                                  .wait = run->snapshot_every == NULL};

@@ -19,6 +19,7 @@ typedef struct tn__run {
     tn_comm *comm;   /* of several ranks; NULL: this process alone */
     bool follows;    /* another rank writes and reports */
     int64_t share;   /* samples of a minibatch that are this rank's */
+    int shard;       /* what ranks have in parts: tn_distribute_opts */
     int epochs;
     bool classifies; /* integer targets */
     tn_layer *net;

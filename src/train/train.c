@@ -89,7 +89,8 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
         return status;
     run->optimizer = tn_optimizer_parse(run->words.text[TN__WORD_OPTIMIZER], run->net);
     status = tn_optimizer_status(run->optimizer);
-    return status == TN_OK && run->comm ? tn_optimizer_distribute_with(run->optimizer, run->comm, NULL) : status;
+    const tn_distribute_opts shared = {.shard = run->shard};
+    return status == TN_OK && run->comm ? tn_optimizer_distribute_with(run->optimizer, run->comm, &shared) : status;
 }
 
 /* Which part of a minibatch is this rank's. */
@@ -199,8 +200,8 @@ static void say_what(tn__run *run, const tn_dataset *train, const tn_dataset *te
              text[TN__WORD_MODEL], tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_SCHEDULE],
              text[TN__WORD_BATCH], text[TN__WORD_SEED], devices, threads);
     if (run->comm)
-        tn__lines_say(&run->lines, "by %d ranks, with %" PRId64 " samples of each batch", tn_comm_size(run->comm),
-                      run->share);
+        tn__lines_say(&run->lines, "by %d ranks, with %" PRId64 " samples of each batch%s", tn_comm_size(run->comm),
+                      run->share, run->shard ? "; updates are shared out" : "");
     if (*text[TN__WORD_EXTEND])
         tn__lines_say(&run->lines, "with %s", text[TN__WORD_EXTEND]);
     if (run->resumed >= 0)
@@ -339,7 +340,8 @@ tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch
                    .folder = -1,
                    .resumed = -1,
                    .devices = several ? opts->devices : NULL,
-                   .device = device.kind == TN_DEVICE_DEFAULT ? tn_device_best() : device};
+                   .device = device.kind == TN_DEVICE_DEFAULT ? tn_device_best() : device,
+                   .shard = opts->shard};
     int ranks = opts->comm ? tn_comm_size(opts->comm) : 1;
     tn_status status = ranks < 0 ? tn_comm_status(opts->comm) : TN_OK;
     run.comm = ranks > 1 ? opts->comm : NULL;

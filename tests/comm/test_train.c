@@ -10,13 +10,15 @@ static char folder[RANKS_PATH]; /* the same for all ranks */
 
 enum { BATCH = 60 }; /* which 1 to 4 ranks divide, and which divides the 300 samples */
 
+static int shard; /* what ranks have in parts */
+
 static tn_epoch figures(tn_comm *with, int epochs, const char *out, bool resume, int64_t batch, tn_status expected)
 {
     tn_epoch last;
-    tn_status status = tn_train("spiral", &last, .model = "linear:10 sigmoid linear:3", .optimizer = "sgd:lr=1",
+    tn_status status = tn_train("spiral", &last, .model = "linear:10 sigmoid linear:3", .optimizer = shard ? "momentum:lr=0.1" : "sgd:lr=1",
                                 .extend = "early-stopping:patience=50 log:file=means.json", .epochs = epochs,
                                 .batch = batch, .seed = 3, .device = test_device(), .out = out, .resume = resume,
-                                .comm = with);
+                                .comm = with, .shard = shard);
     if (status != expected)
         fail_msg("%s, %s", tn_status_name(status), tn_error());
     return last;
@@ -36,27 +38,46 @@ static void assert_same_figures(const tn_epoch *a, const tn_epoch *b)
     near(a->test_accuracy, b->test_accuracy);
 }
 
-static void test_as_alone(void **state)
+static void as_alone(int parts)
 {
-    (void)state;
-    char own[600], path[700];
-    snprintf(own, sizeof own, "%s/own%d", folder, rank);
+    char own[600], out[600], path[700];
+    shard = parts;
+    snprintf(own, sizeof own, "%s/own%d-%d", folder, shard, rank);
+    snprintf(out, sizeof out, "%s/all%d", folder, shard);
     tn_epoch alone = figures(NULL, 4, own, false, BATCH, TN_OK);
-    tn_epoch shared = figures(comm, 2, folder, false, BATCH, TN_OK);
+    tn_epoch shared = figures(comm, 2, out, false, BATCH, TN_OK);
     assert_int_equal(shared.epoch, 2);
     assert_int_equal(tn_comm_barrier(comm), TN_OK);
     if (rank == 0) /* goes on by itself from what all have made */
-        figures(NULL, 3, folder, true, BATCH, TN_OK);
+        figures(NULL, 3, out, true, BATCH, TN_OK);
     assert_int_equal(tn_comm_barrier(comm), TN_OK);
-    shared = figures(comm, 4, folder, true, BATCH, TN_OK);
+    shared = figures(comm, 4, out, true, BATCH, TN_OK);
     assert_same_figures(&shared, &alone);
     assert_int_equal(tn_comm_barrier(comm), TN_OK);
     static const char *const files[] = {"snapshot.safetensors", "model.safetensors", "log.jsonl", "means.json"};
     for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        snprintf(path, sizeof path, "%s/%s", out, files[i]);
         assert_int_equal(access(path, F_OK), 0);
     }
     assert_int_equal(access("means.json", F_OK), -1);
+    shard = 0;
+}
+
+static void test_as_alone(void **state)
+{
+    (void)state;
+    as_alone(0);
+}
+
+/* States lie in parts, and what is saved is whole. */
+static void test_shared_out(void **state)
+{
+    (void)state;
+    as_alone(1);
+    shard = 2;
+    figures(comm, 1, NULL, false, BATCH, TN_ERR_VALUE);
+    tn_clear_error();
+    shard = 0;
 }
 
 static void test_batch_that_ranks_do_not_divide(void **state)
@@ -72,7 +93,7 @@ int main(void)
 {
     if (!ranks_begin(&comm, &rank, &size) || !ranks_folder(comm, folder))
         return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone), cmocka_unit_test(test_shared_out),
                                        cmocka_unit_test(test_batch_that_ranks_do_not_divide)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[600];
