@@ -43,6 +43,9 @@ typedef struct tn__flag {
     size_t offset;      /* in tn__options */
 } tn__flag;
 
+/* Flags of one command, --help among them. */
+#define TN__FLAGS_MOST 24
+
 typedef struct tn__command {
     const char *name;      /* "train", "data fetch" */
     const char *arguments; /* "DATASET" */

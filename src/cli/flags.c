@@ -5,7 +5,6 @@
 #include <string.h>
 #include "cli/command.h"
 
-#define MOST_FLAGS  16
 #define HELP_COLUMN 26
 
 static const tn__flag help_flag = {"--help", NULL, "show this help", TN__FLAG_SWITCH, offsetof(tn__options, help)};
@@ -18,9 +17,9 @@ static const tn__flag *flag_at(const tn__command *command, int i)
 
 static const tn__flag *find_flag(const tn__command *command, const char *word, size_t length)
 {
-    const char *names[MOST_FLAGS];
+    const char *names[TN__FLAGS_MOST];
     int count = command->flag_count + 1;
-    for (int i = 0; i < count && i < MOST_FLAGS; i++) {
+    for (int i = 0; i < count && i < TN__FLAGS_MOST; i++) {
         const tn__flag *flag = flag_at(command, i);
         if (strncmp(flag->name, word, length) == 0 && flag->name[length] == '\0')
             return flag;

@@ -69,6 +69,8 @@ static const tn__flag flags[] = {
     {"--quiet", NULL, "say only the result", TN__FLAG_SWITCH, offsetof(tn__options, quiet)},
 };
 
+_Static_assert(sizeof flags / sizeof *flags < TN__FLAGS_MOST, "--help needs a place, too");
+
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number) { interrupted = signal_number; }

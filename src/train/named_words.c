@@ -185,8 +185,8 @@ tn_status tn__named_extend(tn__run *run, const char *schedule, const char *exten
     const char *list = extend ? extend : "";
     if (status == TN_OK && run && run->comm && run->shard && count_words(list, names_snapshot))
         status = tn__fail(TN_ERR_UNSUPPORTED, OPERATION,
-                          "snapshot: what ranks share out (shard) is brought together at the end of epochs alone, where "
-                          "snapshots are made without being asked for");
+                          "snapshot: what ranks share out (shard) is brought together at the end of epochs alone, "
+                          "where snapshots are made without being asked for");
     if (status == TN_OK)
         status = add_words(run, list, true);
     tn_log_report_opts unwritten = {.file = ""};

@@ -15,7 +15,8 @@ static int shard; /* what ranks have in parts */
 static tn_epoch figures(tn_comm *with, int epochs, const char *out, bool resume, int64_t batch, tn_status expected)
 {
     tn_epoch last;
-    tn_status status = tn_train("spiral", &last, .model = "linear:10 sigmoid linear:3", .optimizer = shard ? "momentum:lr=0.1" : "sgd:lr=1",
+    tn_status status = tn_train("spiral", &last, .model = "linear:10 sigmoid linear:3",
+                                .optimizer = shard ? "momentum:lr=0.1" : "sgd:lr=1",
                                 .extend = "early-stopping:patience=50 log:file=means.json", .epochs = epochs,
                                 .batch = batch, .seed = 3, .device = test_device(), .out = out, .resume = resume,
                                 .comm = with, .shard = shard);
