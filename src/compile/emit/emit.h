@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Between the parts of the emitter: statements.c (statements from expressions), c/ and gpu/ (the loops of a target),
- * text.c (functions, names, the whole text), step.c (a kernel's operands, parameters and launch).
+ * words.c (a language's words in them), text.c (functions, names, the whole text), step.c (a kernel's operands,
+ * parameters and launch).
  */
 #ifndef TN_COMPILE_EMIT_EMIT_H
 #define TN_COMPILE_EMIT_EMIT_H
@@ -57,8 +58,15 @@ typedef struct tn__part_launch {
     int param;         /* where the number of blocks is in n[]; parts of a kernel with others only */
 } tn__part_launch;
 
+/* A word of a language: see words.c. */
+typedef struct tn__word {
+    const char *name, *text; /* "thread", "threadIdx.x"; the table ends with a name of NULL */
+} tn__word;
+
 /* What differs between the languages and machines that kernels are written for. */
 typedef struct tn__emit_target {
+    const tn__word *words;   /* `memory`, in front of the type that a pointer to an operand points to; of a GPU's
+                                language those of gpu/form.h, too */
     const tn__target_policy *policy; /* what passes ask; NULL: see ir/target.h */
     const char *nest_head;  /* printf format of a nest function's head, with its name */
     const char *bytes_head; /* the same of one that writes bytes; NULL: the same head */
@@ -75,6 +83,9 @@ typedef struct tn__emit_target {
     bool (*splits)(const tn__emitter *emitter, tn__nest *nest);
     int64_t single; /* sums of no more elements than that are left in single precision in pieces (tn__nest_widens) */
     void (*loops)(tn__printer *p);
+    /* The loops of a nest around a product, and its geometry, where `policy` owns any. */
+    void (*product_loops)(tn__printer *p);
+    void (*product_launch)(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch);
     int64_t (*items)(const tn__emitter *emitter, const tn__nest *nest);
     /* What stands in n[] behind the extents; its length, at most TN__MAX_EXTRAS. */
     int (*extras)(const tn__emitter *emitter, const tn__nest *nest, int64_t *extra);
@@ -84,6 +95,13 @@ typedef struct tn__emit_target {
     void (*launch)(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *launch);
 } tn__emit_target;
 extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
+
+/* ---- words (words.c) ---- */
+
+/* What a word stands for in the target's language; NULL: it has none. */
+const char *tn__word_of(const tn__emit_target *target, const char *name);
+/* Adds a line, each @word in it replaced by what it stands for. */
+void tn__words_expand(const tn__emit_target *target, const char *line, tn__text *to);
 
 /* ---- pieces of the text (pieces.c) ---- */
 
@@ -97,7 +115,7 @@ int tn__piece_find(const tn__emitter *emitter, const char *name);
 /* A name for a function or kernel with this text. */
 void tn__piece_name(char name[24], const char *kind, const char *text);
 
-/* In CUDA, a nest around a product (gemm/kernel.c). */
+/* In CUDA C, a nest around a product (gpu/gemm/kernel.c). */
 void tn__emit_cuda_product(tn__printer *p);
 void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch);
 
@@ -139,7 +157,8 @@ enum { TN__SCOPE_NONE, TN__SCOPE_ITEM, TN__SCOPE_FIRST }; /* where an expression
         if ((p)->nest->reduction[r].level == (lvl) && tn__ops[(p)->nest->reduction[r].op].props & TN_ARG)
 
 void tn__emit_indent(tn__printer *p);
-/* A line at the current depth; one that ends in { deepens it, one that begins with } ends that. */
+/* A line at the current depth, with its words expanded; one that ends in { deepens it, one that begins with } ends
+ * that. */
 void tn__line(tn__printer *p, const char *format, ...) TN_PRINTF(2, 3);
 int tn__emit_scope(tn__printer *p);
 /* Gives expression e, and what it needs, a variable in the current scope. */

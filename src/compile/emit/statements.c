@@ -328,7 +328,7 @@ void tn__emit_stores(tn__printer *p, bool rows, int level)
 
 void tn__line(tn__printer *p, const char *format, ...)
 {
-    char text[512];
+    char text[512]; /* before words are expanded */
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -336,7 +336,7 @@ void tn__line(tn__printer *p, const char *format, ...)
     if (text[0] == '}')
         p->depth--;
     tn__emit_indent(p);
-    tn__text_add(p->text, text);
+    tn__words_expand(p->emitter->target, text, p->text);
     tn__text_add(p->text, "\n");
     size_t length = strlen(text);
     if (length && text[length - 1] == '{')
@@ -529,7 +529,7 @@ void tn__print_nest(tn__printer *p)
             continue;
         const char *type = tn__dtypes[a->dtype].ctype, *constant = a->kind == TN__ACCESS_LOAD ? "const " : "";
         p->emitter->needs |= tn_dtype_is_complex(a->dtype) ? TN__NEEDS_COMPLEX : 0;
-        tn__line(p, "%s%s *const p%d = (%s%s *)p[n[%d]];", constant, type, i, constant, type, a->param);
+        tn__line(p, "%s@memory %s *const p%d = (%s@memory %s *)p[n[%d]];", constant, type, i, constant, type, a->param);
     }
     p->emitter->target->loops(p);
     tn__line(p, "}");

@@ -275,7 +275,10 @@ static int extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
     return 2;
 }
 
+static const tn__word words[] = {{"memory", ""}, {NULL, NULL}};
+
 const tn__emit_target tn__emit_target_c = {
+    .words = words,
     .nest_head = "static void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, "
                  "tn_i64 *fault)\n",
     /* restrict: bytes might else be of extents, which would be read again for each element. Compiling takes half as

@@ -27,11 +27,11 @@ static inline bool counts(const tn__access *a)
 
 /* Bytes that are loaded for a vector, where an element counts as `least` if it is less: 4 where it takes a register.
  * What other vectors load as well comes from caches and does not count. */
-int64_t tn__cu_loaded_bytes(const tn__nest *nest, int loop, int width, size_t least);
+int64_t tn__gpu_loaded_bytes(const tn__nest *nest, int loop, int width, size_t least);
 
 /* The form of a whole reduction, in *f; what of it changes for the partial, and for the final pass of a split one. */
-void tn__cu_form_reduction(const tn__capabilities *chip, const tn__nest *nest, tn__cu_form *f);
-void tn__cu_form_partial(const tn__nest *nest, tn__cu_form *f);
-void tn__cu_form_combination(const tn__capabilities *chip, const tn__nest *nest, tn__cu_form *f);
+void tn__gpu_form_reduction(const tn__capabilities *chip, const tn__nest *nest, tn__gpu_form *f);
+void tn__gpu_form_partial(const tn__nest *nest, tn__gpu_form *f);
+void tn__gpu_form_combination(const tn__capabilities *chip, const tn__nest *nest, tn__gpu_form *f);
 
 #endif

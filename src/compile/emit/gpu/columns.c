@@ -1,57 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Columns in CUDA C: kept elements lie side by side. Some threads of a block lie across, each with a vector of columns;
+ * Columns: kept elements lie side by side. Some threads of a block lie across, each with a vector of columns;
  * the others have the same columns further down: every so-manieth row, combined through shared memory at the end. What
  * passes have in common stays in registers where columns are short; else each pass reads them again.
  */
 #include "compile/emit/gpu/form.h"
 
-static void open_row(tn__printer *p, const tn__cu_form *f)
+static void open_row(tn__printer *p, const tn__gpu_form *f)
 {
-    tn__line(p, "#pragma unroll");
+    tn__line(p, "@unroll");
     tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
     tn__line(p, "const ix row = at + q * down;");
     tn__line(p, "const ix live = row < end ? columns : 0;");
-    tn__cu_decode(p, f, p->nest->reduced, "row");
+    tn__gpu_decode(p, f, p->nest->reduced, "row");
 }
 
-static void pass(tn__printer *p, const tn__cu_form *f, int level)
+static void pass(tn__printer *p, const tn__gpu_form *f, int level)
 {
-    bool adds = tn__cu_widens_any(p->nest, f, level);
+    bool adds = tn__gpu_widens_any(p->nest, f, level);
     p->pass = level;
     if (adds)
         tn__line(p, "int few%d = 0;", level);
     if (f->in_registers) {
-        tn__cu_declare(p, f, level);
+        tn__gpu_declare(p, f, level);
         tn__line(p, "{");
         tn__line(p, "const ix at = begin + cy;");
     } else {
         tn__line(p, "for (ix at = begin + cy; at < end; at += %d * down) {", f->batch);
-        tn__cu_declare(p, f, level);
+        tn__gpu_declare(p, f, level);
     }
     open_row(p, f);
-    tn__cu_load(p, f, level);
+    tn__gpu_load(p, f, level);
     tn__line(p, "}");
     open_row(p, f);
     tn__line(p, "if (live <= 0) continue;");
-    tn__cu_load_late(p, f, level);
-    tn__cu_declare_stores(p, f, false, level);
-    tn__cu_declare_inverses(p, level);
-    tn__cu_elements(p, f, level);
-    tn__cu_store(p, f, false, level);
+    tn__gpu_load_late(p, f, level);
+    tn__gpu_declare_stores(p, f, false, level);
+    tn__gpu_declare_inverses(p, level);
+    tn__gpu_elements(p, f, level);
+    tn__gpu_store(p, f, false, level);
     if (adds) {
-        tn__line(p, "if (++few%d == %d) {", level, tn__cu_few(f));
-        tn__cu_add_few(p, f, level);
+        tn__line(p, "if (++few%d == %d) {", level, tn__gpu_few(f));
+        tn__gpu_add_few(p, f, level);
         tn__line(p, "few%d = 0;", level);
         tn__line(p, "}");
     }
     tn__line(p, "}");
     tn__line(p, "}");
-    tn__cu_add_few(p, f, level);
+    tn__gpu_add_few(p, f, level);
 }
 
 /* The results of a level, by column of the vector. */
-static void finish(tn__printer *p, const tn__cu_form *f, int level)
+static void finish(tn__printer *p, const tn__gpu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
         if (p->nest->reduction[r].level != level)
@@ -61,33 +61,33 @@ static void finish(tn__printer *p, const tn__cu_form *f, int level)
         if (position)
             tn__line(p, "for (int u = 0; u < %d; u++) a%d[u] = at%d[u] < R ? at%d[u] : 0;", f->width, r, r, r);
         else
-            tn__line(p, "for (int u = 0; u < %d; u++) a%d[u] = %s(%s%d[u]);", f->width, r, tn__cu_narrowing(p, f, r),
-                     tn__cu_sum(p->nest, f, r), r);
+            tn__line(p, "for (int u = 0; u < %d; u++) a%d[u] = %s(%s%d[u]);", f->width, r, tn__gpu_narrowing(p, f, r),
+                     tn__gpu_sum(p->nest, f, r), r);
     }
 }
 
-static void store_row_values(tn__printer *p, const tn__cu_form *f)
+static void store_row_values(tn__printer *p, const tn__gpu_form *f)
 {
     tn__nest *n = p->nest;
     for (int i = 0; i < n->access_count; i++)
         n->access[i].staged = false;
     tn__line(p, "if (cy == 0 && columns > 0) {");
     tn__line(p, "const ix live = columns;");
-    tn__cu_declare_stores(p, f, true, 0);
+    tn__gpu_declare_stores(p, f, true, 0);
     for (int s = 0; s < n->store_count; s++)
         if (n->store[s].row && f->loop >= 0)
             tn__emit_hoist(p, n->store[s].expr, n->reduced | 1u << f->loop);
-    tn__cu_open_elements(p, f);
+    tn__gpu_open_elements(p, f);
     tn__line(p, "if (u >= live) continue;");
-    tn__cu_values(p, true, 0);
+    tn__gpu_values(p, true, 0);
     tn__line(p, "}");
     p->lane = NULL;
-    tn__cu_store(p, f, true, 0);
+    tn__gpu_store(p, f, true, 0);
     tn__line(p, "}");
 }
 
 /* Where the result of column u of the vector lies among all of a piece. */
-static void print_place(tn__printer *p, const tn__cu_form *f)
+static void print_place(tn__printer *p, const tn__gpu_form *f)
 {
     const tn__nest *n = p->nest;
     bool first = true;
@@ -105,7 +105,7 @@ static void print_place(tn__printer *p, const tn__cu_form *f)
     }
 }
 
-static void store_pieces(tn__printer *p, const tn__cu_form *f)
+static void store_pieces(tn__printer *p, const tn__gpu_form *f)
 {
     const tn__nest *n = p->nest;
     tn__line(p, "if (cy == 0) {");
@@ -116,8 +116,8 @@ static void store_pieces(tn__printer *p, const tn__cu_form *f)
     print_place(p, f);
     tn__text_add(p->text, ";\n");
     for (int r = 0; r < n->reduction_count; r++) {
-        tn__line(p, "%c%d[part * kept + place] = %s%d[u];", tn__cu_partial(n, r), n->partial[r][0],
-                 tn__cu_sum(n, f, r), r);
+        tn__line(p, "%c%d[part * kept + place] = %s%d[u];", tn__gpu_partial(n, r), n->partial[r][0],
+                 tn__gpu_sum(n, f, r), r);
         if (tn__ops[n->reduction[r].op].props & TN_ARG)
             tn__line(p, "p%d[part * kept + place] = at%d[u];", n->partial[r][1], r);
     }
@@ -138,44 +138,44 @@ static void print_kept(tn__printer *p)
 static void open_groups(tn__printer *p)
 {
     const tn__nest *n = p->nest;
-    tn__line(p, "const int across = (int)n[%d], down = %d / across;", TN__CUDA_LANES(n), TN__CUDA_THREADS);
-    tn__line(p, "const int cy = threadIdx.x / across, cx = threadIdx.x - cy * across;");
+    tn__line(p, "const int across = (int)n[%d], down = %d / across;", TN__GPU_LANES(n), TN__GPU_THREADS);
+    tn__line(p, "const int cy = @thread / across, cx = @thread - cy * across;");
     tn__line(p, "for (ix item = block; item < (ix)n[0]; item += blocks) {");
 }
 
-void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
+void tn__gpu_emit_columns(tn__printer *p, const tn__gpu_form *f)
 {
     tn__nest *n = p->nest;
     bool pieces = n->part == TN__PART_PARTIAL;
     uint32_t inner = n->reduced | 1u << f->loop, kept = tn__nest_loops(n) & ~n->reduced;
     p->vector = "[q]";
-    tn__cu_begin(p, f);
+    tn__gpu_begin(p, f);
     if (pieces)
         print_kept(p);
-    tn__cu_find(p, f, inner);
+    tn__gpu_find(p, f, inner);
     open_groups(p);
-    tn__cu_open_segment(p, pieces, "group");
+    tn__gpu_open_segment(p, pieces, "group");
     tn__line(p, "const ix number = group * across + cx;");
-    tn__cu_decode(p, f, kept, "number");
+    tn__gpu_decode(p, f, kept, "number");
     tn__emit_indent(p);
-    tn__text_addf(p->text, "const ix columns = number < (ix)n[%d]", TN__CUDA_VECTORS(n));
+    tn__text_addf(p->text, "const ix columns = number < (ix)n[%d]", TN__GPU_VECTORS(n));
     for (int l = 0; l < n->loop_count; l++)
         if (kept >> l & 1 && l != f->loop)
             tn__text_addf(p->text, " * (ix)n[%d]", TN__EXTENT(l));
     tn__text_addf(p->text, " && cy < down ? (ix)n[%d] - b%d : 0;\n", TN__EXTENT(f->loop), f->loop);
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, inner);
-        tn__cu_start(p, f, level, f->width);
+        tn__gpu_start(p, f, level, f->width);
         pass(p, f, level);
-        tn__cu_combine_down(p, f, level);
+        tn__gpu_combine_down(p, f, level);
         if (!pieces)
             finish(p, f, level);
     }
     if (pieces) {
         store_pieces(p, f);
-    } else if (tn__cu_has_row_values(n)) {
-        if (tn__cu_ends_uncombined(n))
-            tn__line(p, "__syncthreads();");
+    } else if (tn__gpu_has_row_values(n)) {
+        if (tn__gpu_ends_uncombined(n))
+            tn__line(p, "@barrier;");
         store_row_values(p, f);
     }
     tn__line(p, "}");
@@ -183,23 +183,23 @@ void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
 
 /* ---- what the pieces of a split reduction gave ---- */
 
-void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f)
+void tn__gpu_emit_combine(tn__printer *p, const tn__gpu_form *f)
 {
     tn__nest *n = p->nest;
     uint32_t kept = tn__nest_loops(n) & ~n->reduced;
     p->vector = "";
-    tn__cu_begin(p, f);
+    tn__gpu_begin(p, f);
     print_kept(p);
     open_groups(p);
     tn__line(p, "const ix number = item * across + cx;");
     tn__line(p, "const ix columns = number < kept && cy < down;");
-    tn__cu_start(p, f, 0, 1);
+    tn__gpu_start(p, f, 0, 1);
     tn__line(p, "if (columns) {");
-    tn__line(p, "#pragma unroll 4");
-    tn__line(p, "for (ix part = cy; part < (ix)n[%d]; part += down) {", TN__CUDA_SEGMENTS(n));
+    tn__line(p, "@unroll_by(4)");
+    tn__line(p, "for (ix part = cy; part < (ix)n[%d]; part += down) {", TN__GPU_SEGMENTS(n));
     TN__EACH_PLAIN(p, r, 0)
-        tn__line(p, "t%d[0] = %s(t%d[0], %c%d[part * kept + number]);", r, tn__cu_sum_function(p, f, r), r,
-                 tn__cu_partial(n, r), n->partial[r][0]);
+        tn__line(p, "t%d[0] = %s(t%d[0], %c%d[part * kept + number]);", r, tn__gpu_sum_function(p, f, r), r,
+                 tn__gpu_partial(n, r), n->partial[r][0]);
     TN__EACH_POSITION(p, r, 0) {
         tn__line(p, "{");
         tn__line(p, "const %s b = p%d[part * kept + number];", tn__emit_type(p, r), n->partial[r][0]);
@@ -210,8 +210,8 @@ void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f)
     }
     tn__line(p, "}");
     tn__line(p, "}");
-    tn__cu_combine_down(p, f, 0);
-    tn__cu_decode(p, f, kept, "number");
+    tn__gpu_combine_down(p, f, 0);
+    tn__gpu_decode(p, f, kept, "number");
     finish(p, f, 0);
     store_row_values(p, f);
     tn__line(p, "}");

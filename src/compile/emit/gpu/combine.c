@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions in CUDA C: accumulators of a thread, and what threads do to combine theirs. The order depends on the form
+ * Reductions: accumulators of a thread, and what threads do to combine theirs. The order depends on the form
  * alone, never on which thread comes first: by halves, over lanes of a warp by shuffles, over warps through shared
  * memory.
  */
@@ -18,18 +18,18 @@
 #define SINGLE_ROW 262144
 #define FEW        16 /* numbers */
 
-bool tn__cu_widens_pieces(const tn__nest *n, int r)
+bool tn__gpu_widens_pieces(const tn__nest *n, int r)
 {
-    return tn__nest_widens(n, r) && tn__nest_length(n) > TN__CUDA_SINGLE;
+    return tn__nest_widens(n, r) && tn__nest_length(n) > TN__GPU_SINGLE;
 }
 
-static bool widens(const tn__nest *n, const tn__cu_form *f, int r)
+static bool widens(const tn__nest *n, const tn__gpu_form *f, int r)
 {
-    bool whole_rows = n->part == TN__PART_WHOLE && f->kind == TN__CUDA_ROWS;
-    return tn__cu_widens_pieces(n, r) && (!whole_rows || tn__nest_length(n) > SINGLE_ROW);
+    bool whole_rows = n->part == TN__PART_WHOLE && f->kind == TN__GPU_ROWS;
+    return tn__gpu_widens_pieces(n, r) && (!whole_rows || tn__nest_length(n) > SINGLE_ROW);
 }
 
-bool tn__cu_widens_any(const tn__nest *n, const tn__cu_form *f, int level)
+bool tn__gpu_widens_any(const tn__nest *n, const tn__gpu_form *f, int level)
 {
     for (int r = 0; r < n->reduction_count; r++)
         if (n->reduction[r].level == level && widens(n, f, r))
@@ -38,44 +38,44 @@ bool tn__cu_widens_any(const tn__nest *n, const tn__cu_form *f, int level)
 }
 
 /* Where pieces are joined there is nothing to be added up before. */
-static bool begins_wide(const tn__nest *n, const tn__cu_form *f, int r)
+static bool begins_wide(const tn__nest *n, const tn__gpu_form *f, int r)
 {
-    return f->kind == TN__CUDA_COMBINE && widens(n, f, r);
+    return f->kind == TN__GPU_COMBINE && widens(n, f, r);
 }
 
-const char *tn__cu_sum(const tn__nest *n, const tn__cu_form *f, int r)
+const char *tn__gpu_sum(const tn__nest *n, const tn__gpu_form *f, int r)
 {
-    return widens(n, f, r) && f->kind != TN__CUDA_COMBINE ? "sum" : "t";
+    return widens(n, f, r) && f->kind != TN__GPU_COMBINE ? "sum" : "t";
 }
 
-const char *tn__cu_sum_type(const tn__printer *p, const tn__cu_form *f, int r)
+const char *tn__gpu_sum_type(const tn__printer *p, const tn__gpu_form *f, int r)
 {
     return widens(p->nest, f, r) ? tn__emit_wide_type(p, r) : tn__emit_type(p, r);
 }
 
-const char *tn__cu_sum_function(tn__printer *p, const tn__cu_form *f, int r)
+const char *tn__gpu_sum_function(tn__printer *p, const tn__gpu_form *f, int r)
 {
     return widens(p->nest, f, r) ? tn__emit_wide_function(p, r) : tn__emit_function(p, r);
 }
 
-const char *tn__cu_narrowing(const tn__printer *p, const tn__cu_form *f, int r)
+const char *tn__gpu_narrowing(const tn__printer *p, const tn__gpu_form *f, int r)
 {
     return widens(p->nest, f, r) ? tn__emit_narrowing(p, r) : tn__emit_rounding(p, r);
 }
 
-int tn__cu_few(const tn__cu_form *f) { return f->kind == TN__CUDA_COLUMNS ? FEW : FEW / f->width; }
+int tn__gpu_few(const tn__gpu_form *f) { return f->kind == TN__GPU_COLUMNS ? FEW : FEW / f->width; }
 
-void tn__cu_add_few(tn__printer *p, const tn__cu_form *f, int level)
+void tn__gpu_add_few(tn__printer *p, const tn__gpu_form *f, int level)
 {
     TN__EACH_PLAIN(p, r, level) {
-        if (!widens(p->nest, f, r) || f->kind == TN__CUDA_COMBINE)
+        if (!widens(p->nest, f, r) || f->kind == TN__GPU_COMBINE)
             continue;
-        if (f->kind == TN__CUDA_ROWS) {
+        if (f->kind == TN__GPU_ROWS) {
             tn__line(p, "sum%d = %s(sum%d, %s(t%d));", r, tn__emit_wide_function(p, r), r, tn__emit_widening(p, r), r);
             tn__line(p, "t%d = %s;", r, tn__emit_identity(p, r));
             continue;
         }
-        tn__line(p, "#pragma unroll");
+        tn__line(p, "@unroll");
         tn__line(p, "for (int u = 0; u < %d; u++) {", f->width * f->streams);
         tn__line(p, "sum%d[u %% %d] = %s(sum%d[u %% %d], %s(t%d[u]));", r, f->width, tn__emit_wide_function(p, r), r,
                  f->width, tn__emit_widening(p, r), r);
@@ -96,14 +96,14 @@ static void start(tn__printer *p, const char *type, const char *name, int r, int
     tn__line(p, "%s%d[u] = %s;", name, r, identity);
 }
 
-void tn__cu_start(tn__printer *p, const tn__cu_form *f, int level, int width)
+void tn__gpu_start(tn__printer *p, const tn__gpu_form *f, int level, int width)
 {
     char size[24] = "";
     const char *u = width ? "[u]" : "";
     TN__EACH_PLAIN(p, r, level) {
         int count = p->nest->reduction[r].about_mean ? width : width * f->streams;
         if (widens(p->nest, f, r))
-            start(p, tn__emit_wide_type(p, r), tn__cu_sum(p->nest, f, r), r, width, tn__emit_wide_identity(p, r));
+            start(p, tn__emit_wide_type(p, r), tn__gpu_sum(p->nest, f, r), r, width, tn__emit_wide_identity(p, r));
         if (!begins_wide(p->nest, f, r))
             start(p, tn__emit_type(p, r), "t", r, count, tn__emit_identity(p, r));
     }
@@ -134,10 +134,10 @@ static void print_reduced_position(tn__printer *p)
 }
 
 /* The element in hand goes into the accumulators of its level. A thread comes by positions in order. */
-void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level)
+void tn__gpu_accumulate(tn__printer *p, const tn__gpu_form *f, int level)
 {
     const tn__nest *n = p->nest;
-    const char *u = f->kind == TN__CUDA_COLUMNS ? "[u]" : "";
+    const char *u = f->kind == TN__GPU_COLUMNS ? "[u]" : "";
     char turn[40];
     snprintf(turn, sizeof turn, "[q %% %d * %d + u]", f->streams, f->width);
     TN__EACH_PLAIN(p, r, level) {
@@ -171,19 +171,19 @@ static void take_better(tn__printer *p, int r, const char *mine)
 
 /* ---- rows ---- */
 
-static void shuffle(tn__printer *p, const tn__cu_form *f, int r, bool position, int lanes)
+static void shuffle(tn__printer *p, const tn__gpu_form *f, int r, bool position, int lanes)
 {
     if (lanes < 2)
         return;
-    tn__line(p, "#pragma unroll");
+    tn__line(p, "@unroll");
     tn__line(p, "for (int h = %d; h; h /= 2) {", lanes / 2);
     if (position) {
         tn__line(p, "const %s b = tn_down(t%d, h, %d);", tn__emit_type(p, r), r, lanes);
         tn__line(p, "const tn_i64 j = tn_down(at%d, h, %d);", r, lanes);
         take_better(p, r, "");
     } else {
-        const char *sum = tn__cu_sum(p->nest, f, r);
-        tn__line(p, "%s%d = %s(%s%d, tn_down(%s%d, h, %d));", sum, r, tn__cu_sum_function(p, f, r), sum, r, sum, r,
+        const char *sum = tn__gpu_sum(p->nest, f, r);
+        tn__line(p, "%s%d = %s(%s%d, tn_down(%s%d, h, %d));", sum, r, tn__gpu_sum_function(p, f, r), sum, r, sum, r,
                  lanes);
     }
     tn__line(p, "}");
@@ -191,28 +191,28 @@ static void shuffle(tn__printer *p, const tn__cu_form *f, int r, bool position, 
 
 /* Over the warps of a row: each leaves its result in shared memory, that of all blocks if several have the row, then
  * every warp combines them all. Two combinations in turn use two stretches of it, so that one barrier is enough. */
-static void over_warps(tn__printer *p, const tn__cu_form *f, int r, bool position, int *used)
+static void over_warps(tn__printer *p, const tn__gpu_form *f, int r, bool position, int *used)
 {
     int warps = f->lanes / 32, half = *used % 2;
-    const char *type = tn__cu_sum_type(p, f, r), *sum = tn__cu_sum(p->nest, f, r);
+    const char *type = tn__gpu_sum_type(p, f, r), *sum = tn__gpu_sum(p->nest, f, r);
     const char *whose = f->cluster ? "tn_of(k, " : "(";
-    const char *warp = f->cluster ? "lane / 32" : "threadIdx.x / 32";
+    const char *warp = f->cluster ? "lane / 32" : "@thread / 32";
     tn__line(p, "{");
-    tn__line(p, "if (threadIdx.x %% 32 == 0) {");
+    tn__line(p, "if (@thread %% 32 == 0) {");
     if (f->cluster)
         tn__line(p, "for (int k = 0; k < %d; k++) {", f->cluster);
-    tn__line(p, "((%s *)%stn_parts[%d]))[%s] = %s%d;", type, whose, half, warp, sum, r);
+    tn__line(p, "((@shared %s *)%stn_parts[%d]))[%s] = %s%d;", type, whose, half, warp, sum, r);
     if (position)
         tn__line(p, "%stn_places[%d])[%s] = at%d;", whose, half, warp, r);
     if (f->cluster)
         tn__line(p, "}");
     tn__line(p, "}");
-    tn__line(p, f->cluster ? "tn_join();" : "__syncthreads();");
+    tn__line(p, f->cluster ? "tn_join();" : "@barrier;");
     if (f->cluster)
-        tn__line(p, "const int w = threadIdx.x %% %d;", warps);
+        tn__line(p, "const int w = @thread %% %d;", warps);
     else
-        tn__line(p, "const int w = threadIdx.x / %d * %d + threadIdx.x %% %d;", f->lanes, warps, warps);
-    tn__line(p, "%s%d = ((%s *)tn_parts[%d])[w];", sum, r, type, half);
+        tn__line(p, "const int w = @thread / %d * %d + @thread %% %d;", f->lanes, warps, warps);
+    tn__line(p, "%s%d = ((@shared %s *)tn_parts[%d])[w];", sum, r, type, half);
     if (position)
         tn__line(p, "at%d = tn_places[%d][w];", r, half);
     tn__line(p, "}");
@@ -220,7 +220,7 @@ static void over_warps(tn__printer *p, const tn__cu_form *f, int r, bool positio
     ++*used;
 }
 
-void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *used)
+void tn__gpu_combine_lanes(tn__printer *p, const tn__gpu_form *f, int level, int *used)
 {
     int lanes = f->lanes < 32 ? f->lanes : 32;
     for (int r = 0; r < p->nest->reduction_count; r++) {
@@ -232,7 +232,7 @@ void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *
             over_warps(p, f, r, position, used);
         int width = f->lanes > 32 ? f->lanes / 32 : lanes;
         if (width > 1) {
-            const char *sum = tn__cu_sum(p->nest, f, r);
+            const char *sum = tn__gpu_sum(p->nest, f, r);
             tn__line(p, "%s%d = tn_first(%s%d, %d);", sum, r, sum, r, width);
             if (position)
                 tn__line(p, "at%d = tn_first(at%d, %d);", r, r, width);
@@ -245,7 +245,7 @@ void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *
 #define DOWN_PARTS  16384
 #define DOWN_PLACES 8192
 
-int64_t tn__cu_down_bytes(const tn__nest *n)
+int64_t tn__gpu_down_bytes(const tn__nest *n)
 {
     bool position = false;
     for (int r = 0; r < n->reduction_count; r++)
@@ -254,7 +254,7 @@ int64_t tn__cu_down_bytes(const tn__nest *n)
 }
 
 /* Over a thread's streams, as over threads. */
-static void fold_streams(tn__printer *p, const tn__cu_form *f, int r)
+static void fold_streams(tn__printer *p, const tn__gpu_form *f, int r)
 {
     const char *combine = tn__emit_function(p, r);
     for (int h = f->streams / 2; h && !p->nest->reduction[r].about_mean; h /= 2)
@@ -262,48 +262,49 @@ static void fold_streams(tn__printer *p, const tn__cu_form *f, int r)
                  h * f->width);
 }
 
-void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
+void tn__gpu_combine_down(tn__printer *p, const tn__gpu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
         bool position = tn__ops[p->nest->reduction[r].op].props & TN_ARG;
-        const char *type = tn__cu_sum_type(p, f, r), *sum = tn__cu_sum(p->nest, f, r);
+        const char *type = tn__gpu_sum_type(p, f, r), *sum = tn__gpu_sum(p->nest, f, r);
         if (p->nest->reduction[r].level != level)
             continue;
         if (!position && !widens(p->nest, f, r)) /* a sum that is has taken them up already */
             fold_streams(p, f, r);
         tn__line(p, "{");
-        tn__line(p, "tn_pack<%s, %d> *const part = (tn_pack<%s, %d> *)tn_shared;", type, f->width, type, f->width);
+        tn__line(p, "@shared @vector(%s, %d) *const part = (@shared @vector(%s, %d) *)tn_shared;", type, f->width, type,
+                 f->width);
         if (position)
-            tn__line(p, "tn_pack<tn_i64, %d> *const place = (tn_pack<tn_i64, %d> *)(tn_shared + %d);", f->width,
-                     f->width, DOWN_PARTS);
+            tn__line(p, "@shared @vector(tn_i64, %d) *const place = (@shared @vector(tn_i64, %d) *)(tn_shared + %d);",
+                     f->width, f->width, DOWN_PARTS);
         tn__line(p, "if (cy < down) {");
-        tn__line(p, "for (int u = 0; u < %d; u++) part[threadIdx.x].e[u] = %s%d[u];", f->width, sum, r);
+        tn__line(p, "for (int u = 0; u < %d; u++) part[@thread].e[u] = %s%d[u];", f->width, sum, r);
         if (position)
-            tn__line(p, "for (int u = 0; u < %d; u++) place[threadIdx.x].e[u] = at%d[u];", f->width, r);
+            tn__line(p, "for (int u = 0; u < %d; u++) place[@thread].e[u] = at%d[u];", f->width, r);
         tn__line(p, "}");
         tn__line(p, "for (int h = down / 2; h; h /= 2) {");
-        tn__line(p, "__syncthreads();");
+        tn__line(p, "@barrier;");
         tn__line(p, "if (cy < h) {");
-        tn__line(p, "const int other = threadIdx.x + h * across;");
-        tn__line(p, "#pragma unroll");
+        tn__line(p, "const int other = @thread + h * across;");
+        tn__line(p, "@unroll");
         tn__line(p, "for (int u = 0; u < %d; u++) {", f->width);
         tn__line(p, "const %s b = part[other].e[u];", type);
         if (position) {
             tn__line(p, "const tn_i64 j = place[other].e[u];");
             take_better(p, r, "[u]");
-            tn__line(p, "place[threadIdx.x].e[u] = at%d[u];", r);
+            tn__line(p, "place[@thread].e[u] = at%d[u];", r);
         } else {
-            tn__line(p, "%s%d[u] = %s(%s%d[u], b);", sum, r, tn__cu_sum_function(p, f, r), sum, r);
+            tn__line(p, "%s%d[u] = %s(%s%d[u], b);", sum, r, tn__gpu_sum_function(p, f, r), sum, r);
         }
-        tn__line(p, "part[threadIdx.x].e[u] = %s%d[u];", sum, r);
+        tn__line(p, "part[@thread].e[u] = %s%d[u];", sum, r);
         tn__line(p, "}");
         tn__line(p, "}");
         tn__line(p, "}");
-        tn__line(p, "__syncthreads();");
+        tn__line(p, "@barrier;");
         tn__line(p, "for (int u = 0; u < %d; u++) %s%d[u] = part[cx].e[u];", f->width, sum, r);
         if (position)
             tn__line(p, "for (int u = 0; u < %d; u++) at%d[u] = place[cx].e[u];", f->width, r);
-        tn__line(p, "__syncthreads();");
+        tn__line(p, "@barrier;");
         tn__line(p, "}");
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A vector's elements in CUDA C, and the care that divisions take. IEEE's divisions and square roots of float32 need a
+ * A vector's elements, and the care that divisions take. IEEE's divisions and square roots of float32 need a
  * few instructions unless operands are at the ends of the range. They are computed so, all elements of a vector without
  * a branch; where `sure` says that an operand may have been there, the vector, or a pass that can be repeated, is
  * computed once more with all care.
@@ -28,7 +28,7 @@ static int common_divisor(const tn__nest *n, int e, int pass)
     return divisor;
 }
 
-void tn__cu_declare_inverses(tn__printer *p, int pass)
+void tn__gpu_declare_inverses(tn__printer *p, int pass)
 {
     for (int e = 0; e < p->nest->expr_count; e++) {
         int d = common_divisor(p->nest, e, pass);
@@ -37,7 +37,7 @@ void tn__cu_declare_inverses(tn__printer *p, int pass)
     }
 }
 
-bool tn__cu_begin_unchecked(tn__printer *p, int pass)
+bool tn__gpu_begin_unchecked(tn__printer *p, int pass)
 {
     const tn__nest *n = p->nest;
     bool unchecked = false;
@@ -54,18 +54,18 @@ bool tn__cu_begin_unchecked(tn__printer *p, int pass)
     return true;
 }
 
-static void elements(tn__printer *p, const tn__cu_form *f, int pass)
+static void elements(tn__printer *p, const tn__gpu_form *f, int pass)
 {
-    tn__cu_open_elements(p, f);
+    tn__gpu_open_elements(p, f);
     if (p->nest->reduced)
-        tn__cu_accumulate(p, f, pass);
-    tn__cu_values(p, false, pass);
+        tn__gpu_accumulate(p, f, pass);
+    tn__gpu_values(p, false, pass);
     tn__line(p, "}");
 }
 
-void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass)
+void tn__gpu_elements(tn__printer *p, const tn__gpu_form *f, int pass)
 {
-    if (!p->whole && tn__cu_begin_unchecked(p, pass)) {
+    if (!p->whole && tn__gpu_begin_unchecked(p, pass)) {
         p->unchecked = true;
         elements(p, f, pass);
         p->unchecked = false;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementwise nests in CUDA C: a thread takes vectors of the last loop, several at once, all of whose loads come first
+ * Elementwise nests: a thread takes vectors of the last loop, several at once, all of whose loads come first
  * and all of whose stores last. Where all of a thread's vectors are there in full and every access is in one piece,
  * which nearly all threads find by one question (`whole`), nothing else is asked.
  */
 #include "compile/emit/gpu/form.h"
 
 /* `whole`: where all vectors of a thread are there in full. */
-static void open_chunk(tn__printer *p, const tn__cu_form *f, bool whole)
+static void open_chunk(tn__printer *p, const tn__gpu_form *f, bool whole)
 {
-    tn__line(p, "#pragma unroll");
+    tn__line(p, "@unroll");
     tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
-    tn__line(p, "const ix id = first + q * (ix)blockDim.x;");
-    tn__cu_decode(p, f, tn__nest_loops(p->nest), "id");
+    tn__line(p, "const ix id = first + q * (ix)@threads;");
+    tn__gpu_decode(p, f, tn__nest_loops(p->nest), "id");
     if (whole)
         tn__line(p, "const int live = %d;", f->width);
     else if (f->loop >= 0 &&
@@ -25,7 +25,7 @@ static void open_chunk(tn__printer *p, const tn__cu_form *f, bool whole)
 }
 
 /* What is stored of all vectors of a thread; or of vector q. */
-static void declare_results(tn__printer *p, const tn__cu_form *f, bool all)
+static void declare_results(tn__printer *p, const tn__gpu_form *f, bool all)
 {
     const tn__nest *n = p->nest;
     for (int s = 0; s < n->store_count; s++) {
@@ -34,25 +34,25 @@ static void declare_results(tn__printer *p, const tn__cu_form *f, bool all)
         if (n->access[i].operand < 0)
             continue;
         if (all)
-            tn__line(p, "tn_pack<%s, %d> all%d[%d];", type, f->width, i, f->batch);
+            tn__line(p, "@vector(%s, %d) all%d[%d];", type, f->width, i, f->batch);
         else
-            tn__line(p, "tn_pack<%s, %d> &o%d = all%d[q];", type, f->width, i, i);
+            tn__line(p, "@reference(%s, %d)o%d = all%d[q];", type, f->width, i, i);
     }
 }
 
-static void loads(tn__printer *p, const tn__cu_form *f, bool whole)
+static void loads(tn__printer *p, const tn__gpu_form *f, bool whole)
 {
     open_chunk(p, f, whole);
-    tn__cu_load(p, f, 0);
+    tn__gpu_load(p, f, 0);
     tn__line(p, "}");
 }
 
 /* All loads of a thread's vectors, and random numbers apart from them, where nothing branches. */
-static void print_loads(tn__printer *p, const tn__cu_form *f, bool aligned)
+static void print_loads(tn__printer *p, const tn__gpu_form *f, bool aligned)
 {
-    if (aligned && !tn__cu_makes_random(p->nest)) {
+    if (aligned && !tn__gpu_makes_random(p->nest)) {
         tn__line(p, "if (whole) {");
-        tn__cu_print_whole(p, f);
+        tn__gpu_print_whole(p, f);
         loads(p, f, true);
         tn__line(p, "} else {");
         loads(p, f, false);
@@ -60,39 +60,39 @@ static void print_loads(tn__printer *p, const tn__cu_form *f, bool aligned)
     } else {
         loads(p, f, false);
     }
-    if (!tn__cu_makes_random(p->nest))
+    if (!tn__gpu_makes_random(p->nest))
         return;
-    tn__cu_print_random_apart(p, f, 0);
+    tn__gpu_print_random_apart(p, f, 0);
     open_chunk(p, f, false);
     tn__line(p, "(void)live;");
-    tn__cu_mend_random(p, f, 0);
+    tn__gpu_mend_random(p, f, 0);
     tn__line(p, "}");
     tn__line(p, "}");
 }
 
 /* The elements of each vector, and their stores: on the aligned path, all behind the last one's elements. */
-static void print_results(tn__printer *p, const tn__cu_form *f, bool aligned, uint32_t inner)
+static void print_results(tn__printer *p, const tn__gpu_form *f, bool aligned, uint32_t inner)
 {
     const tn__nest *n = p->nest;
     if (aligned)
         declare_results(p, f, true);
     open_chunk(p, f, false);
-    tn__line(p, aligned && !tn__cu_skips_absent(n) ? "(void)live;" : "if (live <= 0) continue;");
+    tn__line(p, aligned && !tn__gpu_skips_absent(n) ? "(void)live;" : "if (live <= 0) continue;");
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, inner);
     if (aligned)
         declare_results(p, f, false);
     else
-        tn__cu_declare_stores(p, f, false, 0);
-    tn__cu_declare_inverses(p, 0);
-    tn__cu_elements(p, f, 0);
+        tn__gpu_declare_stores(p, f, false, 0);
+    tn__gpu_declare_inverses(p, 0);
+    tn__gpu_elements(p, f, 0);
     if (aligned) {
         tn__line(p, "}");
         tn__line(p, "if (whole) {");
-        tn__cu_print_whole(p, f);
+        tn__gpu_print_whole(p, f);
         open_chunk(p, f, true);
         declare_results(p, f, false);
-        tn__cu_store(p, f, false, 0);
+        tn__gpu_store(p, f, false, 0);
         tn__line(p, "}");
         tn__line(p, "continue;");
         tn__line(p, "}");
@@ -100,25 +100,25 @@ static void print_results(tn__printer *p, const tn__cu_form *f, bool aligned, ui
         tn__line(p, "if (live <= 0) continue;");
         declare_results(p, f, false);
     }
-    tn__cu_store(p, f, false, 0);
+    tn__gpu_store(p, f, false, 0);
     tn__line(p, "}");
 }
 
-void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
+void tn__gpu_emit_elementwise(tn__printer *p, const tn__gpu_form *f)
 {
     tn__nest *n = p->nest;
     uint32_t all = tn__nest_loops(n), inner = f->loop >= 0 ? 1u << f->loop : 0;
     p->vector = "[q]";
-    tn__cu_begin(p, f);
-    bool aligned = tn__cu_print_aligned(p, f);
+    tn__gpu_begin(p, f);
+    bool aligned = tn__word_of(p->emitter->target, "reference") && tn__gpu_print_aligned(p, f);
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, all);
-    tn__cu_find(p, f, all);
-    tn__line(p, "for (ix first = (ix)block * (ix)(%d * blockDim.x) + threadIdx.x; first < (ix)n[0];", f->batch);
-    tn__line(p, "     first += (ix)blocks * (ix)(%d * blockDim.x)) {", f->batch);
-    tn__cu_declare(p, f, 0);
+    tn__gpu_find(p, f, all);
+    tn__line(p, "for (ix first = (ix)block * (ix)(%d * @threads) + @thread; first < (ix)n[0];", f->batch);
+    tn__line(p, "     first += (ix)blocks * (ix)(%d * @threads)) {", f->batch);
+    tn__gpu_declare(p, f, 0);
     if (aligned)
-        tn__line(p, "const bool whole = aligned && first + (ix)(%d * blockDim.x) < (ix)n[0];", f->batch - 1);
+        tn__line(p, "const bool whole = aligned && first + (ix)(%d * @threads) < (ix)n[0];", f->batch - 1);
     print_loads(p, f, aligned);
     print_results(p, f, aligned, inner);
     tn__line(p, "}");

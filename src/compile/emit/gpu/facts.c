@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts of nests that more than one of the files that write CUDA C asks for. */
+/* Facts of nests that more than one of the files that write a GPU's loops asks for. */
 #include "compile/emit/gpu/form.h"
 
-bool tn__cu_is_random(const tn__expr *e) { return e->kind == TN__EXPR_INDEX && e->op != TN__OP_IOTA; }
+bool tn__gpu_is_random(const tn__expr *e) { return e->kind == TN__EXPR_INDEX && e->op != TN__OP_IOTA; }
 
-bool tn__cu_makes_random(const tn__nest *nest)
+bool tn__gpu_makes_random(const tn__nest *nest)
 {
     for (int e = 0; e < nest->expr_count; e++)
-        if (tn__cu_is_random(&nest->expr[e]))
+        if (tn__gpu_is_random(&nest->expr[e]))
             return true;
     return false;
 }
 
-bool tn__cu_has_row_values(const tn__nest *nest)
+bool tn__gpu_has_row_values(const tn__nest *nest)
 {
     for (int s = 0; s < nest->store_count; s++)
         if (nest->store[s].row)
@@ -20,7 +20,7 @@ bool tn__cu_has_row_values(const tn__nest *nest)
     return false;
 }
 
-bool tn__cu_ends_uncombined(const tn__nest *nest)
+bool tn__gpu_ends_uncombined(const tn__nest *nest)
 {
     int last = tn__nest_passes(nest) - 1;
     for (int r = 0; r < nest->reduction_count; r++)
@@ -29,7 +29,7 @@ bool tn__cu_ends_uncombined(const tn__nest *nest)
     return true;
 }
 
-bool tn__cu_skips_absent(const tn__nest *nest)
+bool tn__gpu_skips_absent(const tn__nest *nest)
 {
     for (int i = 0; i < nest->access_count; i++)
         if (nest->access[i].gathered)
@@ -40,7 +40,7 @@ bool tn__cu_skips_absent(const tn__nest *nest)
     return false;
 }
 
-bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a)
+bool tn__gpu_same_in_rows(const tn__nest *n, const tn__access *a)
 {
     bool varies = false, kept = false;
     for (int l = 0; l < n->loop_count; l++) {
@@ -50,7 +50,7 @@ bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a)
     return kept && !varies;
 }
 
-bool tn__cu_widens(const tn__nest *n, const tn__expr *e)
+bool tn__gpu_widens(const tn__nest *n, const tn__expr *e)
 {
     const tn__expr *from = &n->expr[e->arg[0]];
     return e->kind == TN__EXPR_OP && e->op == TN__OP_CAST && from->kind == TN__EXPR_LOAD && !from->arity &&
@@ -63,14 +63,14 @@ typedef struct span {
     int first, last; /* passes that have a value; -1: none */
 } span;
 
-/* Notes that a pass needs expression e, and what e is made of, unless an earlier pass has it: as tn__cu_find does. */
+/* Notes that a pass needs expression e, and what e is made of, unless an earlier pass has it: as tn__gpu_find does. */
 static void follow(const tn__nest *n, int e, int pass, span *of)
 {
     const tn__expr *x = &n->expr[e];
     if (x->kind == TN__EXPR_REDUCED || !(x->loops & n->reduced))
         return;
     of[e].last = pass;
-    if (of[e].first >= 0 && !tn__cu_widens(n, x))
+    if (of[e].first >= 0 && !tn__gpu_widens(n, x))
         return;
     of[e].first = pass;
     for (int i = 0; i < x->arity; i++)
@@ -87,12 +87,12 @@ static int64_t words_of(const tn__nest *n, const tn__expr *e, int loop, int widt
     return a ? (count * size + 3) / 4 : count * ((size + 3) / 4); /* what is computed has variables of its own */
 }
 
-int64_t tn__cu_kept_words(const tn__nest *n, int loop, int width)
+int64_t tn__gpu_kept_words(const tn__nest *n, int loop, int width)
 {
-    span of[TN__CUDA_EXPRS];
+    span of[TN__GPU_EXPRS];
     int64_t most = width;
     int passes = tn__nest_passes(n);
-    if (n->expr_count > TN__CUDA_EXPRS || passes > 31)
+    if (n->expr_count > TN__GPU_EXPRS || passes > 31)
         return INT32_MAX;
     for (int e = 0; e < n->expr_count; e++)
         of[e] = (span){-1, -1};
@@ -108,11 +108,11 @@ int64_t tn__cu_kept_words(const tn__nest *n, int loop, int width)
         int64_t before = 0, after = 0; /* when all of the pass has been loaded; what it hands on */
         for (int e = 0; e < n->expr_count; e++) {
             const tn__expr *x = &n->expr[e];
-            if (of[e].first < 0 || of[e].first > pass || of[e].last < pass || tn__cu_widens(n, x) ||
-                (is_load(x) && tn__cu_same_in_rows(n, &n->access[x->access]))) /* loaded where it is used */
+            if (of[e].first < 0 || of[e].first > pass || of[e].last < pass || tn__gpu_widens(n, x) ||
+                (is_load(x) && tn__gpu_same_in_rows(n, &n->access[x->access]))) /* loaded where it is used */
                 continue;
             int64_t words = words_of(n, x, loop, width);
-            before += of[e].first < pass || is_load(x) || tn__cu_is_random(x) ? words : 0;
+            before += of[e].first < pass || is_load(x) || tn__gpu_is_random(x) ? words : 0;
             after += of[e].last > pass ? words : 0;
         }
         most = before > most ? before : most;

@@ -41,7 +41,7 @@ static int natural_width(const tn__nest *n, int loop)
     for (int e = 0; e < n->expr_count && loop >= 0; e++) {
         const tn__expr *x = &n->expr[e];
         if (x->kind == TN__EXPR_INDEX && n->access[x->access].stride[loop] == 1)
-            together = (int)at_least(together, tn_dtype_size(x->dtype) == 8 && tn__cu_is_random(x) ? 2 : 4);
+            together = (int)at_least(together, tn_dtype_size(x->dtype) == 8 && tn__gpu_is_random(x) ? 2 : 4);
     }
     for (int i = 0; i < n->access_count && loop >= 0; i++) {
         const tn__access *a = &n->access[i];
@@ -58,7 +58,7 @@ static int natural_width(const tn__nest *n, int loop)
     return width > MOST_WIDTH ? MOST_WIDTH : width;
 }
 
-int64_t tn__cu_loaded_bytes(const tn__nest *n, int loop, int width, size_t least)
+int64_t tn__gpu_loaded_bytes(const tn__nest *n, int loop, int width, size_t least)
 {
     int64_t bytes = 0;
     for (int i = 0; i < n->access_count; i++) {
@@ -97,47 +97,47 @@ static int tiled_loop(const tn__nest *n, int64_t *bytes)
     return loop;
 }
 
-static void elementwise(const tn__nest *n, tn__cu_form *f)
+static void elementwise(const tn__nest *n, tn__gpu_form *f)
 {
     int last = n->loop_count - 1;
     int64_t points = tn__nest_points(n), bytes;
     f->loop = last;
     f->tiled = tiled_loop(n, &bytes);
     f->tile = bytes * 65 * 64 <= TILE_BYTES ? 64 : 32;
-    f->threads = TN__CUDA_THREADS;
+    f->threads = TN__GPU_THREADS;
     f->width = f->batch = 1;
     if (f->tiled >= 0 && bytes * 33 * 32 <= TILE_BYTES && points >= FEWEST_TILED) {
-        f->kind = TN__CUDA_TILES;
+        f->kind = TN__GPU_TILES;
         f->exchanged = bytes * f->tile * (f->tile + 1);
         f->vectors = n->extent[last];
         f->groups = points ? points / n->extent[last] / n->extent[f->tiled] * up(n->extent[last], f->tile) *
                                  up(n->extent[f->tiled], f->tile) : 0;
         return;
     }
-    f->kind = TN__CUDA_ELEMENTWISE;
+    f->kind = TN__GPU_ELEMENTWISE;
     f->width = natural_width(n, last);
-    int64_t loaded = tn__cu_loaded_bytes(n, last, f->width, 1);
+    int64_t loaded = tn__gpu_loaded_bytes(n, last, f->width, 1);
     f->batch = loaded && loaded * 2 <= IN_FLIGHT ? 2 : 1;
-    f->batch = tn__cu_makes_random(n) ? RANDOM_CHUNKS : f->batch;
+    f->batch = tn__gpu_makes_random(n) ? RANDOM_CHUNKS : f->batch;
     f->vectors = last >= 0 ? up(n->extent[last], f->width) : 1;
     f->groups = !points ? 0 : last >= 0 ? points / n->extent[last] * f->vectors : 1;
 }
 
 /* ---- a nest's form ---- */
 
-tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *n)
+tn__gpu_form tn__gpu_form_of(const tn__capabilities *chip, const tn__nest *n)
 {
-    tn__cu_form f = {.loop = -1, .width = 1, .batch = 1, .tiled = -1, .segments = 1, .streams = 1};
+    tn__gpu_form f = {.loop = -1, .width = 1, .batch = 1, .tiled = -1, .segments = 1, .streams = 1};
     f.wide = is_wide(n);
     if (n->part == TN__PART_FINAL)
-        tn__cu_form_combination(chip, n, &f);
+        tn__gpu_form_combination(chip, n, &f);
     else if (n->reduced)
-        tn__cu_form_reduction(chip, n, &f);
+        tn__gpu_form_reduction(chip, n, &f);
     else
         elementwise(n, &f);
     f.segment = at_least(f.rows, 1);
     if (n->part == TN__PART_PARTIAL)
-        tn__cu_form_partial(n, &f);
+        tn__gpu_form_partial(n, &f);
     return f;
 }
 
@@ -154,16 +154,16 @@ static void magic(int64_t d, int64_t *to)
     to[1] = shift;
 }
 
-int tn__cu_extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
+int tn__gpu_extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
 {
     if (n->product.there)
         return 0;
-    tn__cu_form f = tn__cu_form_of(emitter->chip, n);
+    tn__gpu_form f = tn__gpu_form_of(emitter->chip, n);
     for (int l = 0; l < n->loop_count; l++)
         magic(f.wide ? 1 : n->extent[l], extra + 2 * l);
     int64_t *after = extra + 2 * n->loop_count;
     after[0] = f.vectors;
-    if (f.kind == TN__CUDA_ROWS && f.loop >= 0)
+    if (f.kind == TN__GPU_ROWS && f.loop >= 0)
         after[0] = n->extent[f.loop] / f.width;
     magic(f.wide ? 1 : after[0], after + 1);
     after[3] = f.groups;

@@ -85,18 +85,18 @@ static int64_t held_words(const tn__nest *n, int width)
         bool varies = false;
         for (int l = 0; l < n->loop_count; l++)
             varies = varies || (n->reduced >> l & 1 && n->access[i].stride[l]);
-        if (n->access[i].kind == TN__ACCESS_LOAD && varies && !tn__cu_same_in_rows(n, &n->access[i]))
+        if (n->access[i].kind == TN__ACCESS_LOAD && varies && !tn__gpu_same_in_rows(n, &n->access[i]))
             words += at_least(width * (int64_t)tn_dtype_size(n->access[i].dtype) / 4, 1);
     }
     return at_least(words, width);
 }
 
-/* Bytes of the loads of a row that several passes need: see tn__cu_find. */
-static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
+/* Bytes of the loads of a row that several passes need: see tn__gpu_find. */
+static int64_t shared_bytes(const tn__nest *n, const tn__gpu_form *f)
 {
-    uint32_t passes[TN__CUDA_EXPRS] = {0};
+    uint32_t passes[TN__GPU_EXPRS] = {0};
     int64_t bytes = 0;
-    if (n->expr_count > TN__CUDA_EXPRS || tn__nest_passes(n) > 31)
+    if (n->expr_count > TN__GPU_EXPRS || tn__nest_passes(n) > 31)
         return 0;
     for (int r = 0; r < n->reduction_count; r++)
         passes[n->reduction[r].arg] |= 1u << n->reduction[r].level;
@@ -110,7 +110,7 @@ static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
         for (int i = 0; i < x->arity; i++)
             passes[x->arg[i]] |= passes[e];
         if (x->kind == TN__EXPR_LOAD && !x->arity && (passes[e] & (passes[e] - 1)))
-            bytes += tn__cu_shared_bytes(f, &n->access[x->access], f->rows);
+            bytes += tn__gpu_shared_bytes(f, &n->access[x->access], f->rows);
     }
     return bytes;
 }
@@ -130,13 +130,13 @@ static int blocks_of_cluster(int64_t words, int64_t rows, int64_t multiprocessor
  * alone on its multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others
  * move bytes. Loads of 16 bytes, of which a block has enough under way if they are many, are better off without waiting
  * for other blocks. */
-static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *f)
 {
-    int64_t each = tn__cu_kept_words(n, f->loop, f->width), batch = up(at_least(f->vectors, 1), f->lanes);
+    int64_t each = tn__gpu_kept_words(n, f->loop, f->width), batch = up(at_least(f->vectors, 1), f->lanes);
     int64_t words = batch * each, others = OTHER_REGISTERS + each;
     for (int i = 0; i < n->access_count; i++)
         others += 2 * counts(&n->access[i]); /* an address */
-    bool alone = words <= REGISTERS / TN__CUDA_MOST - others; /* fits in those of one block */
+    bool alone = words <= REGISTERS / TN__GPU_MOST - others; /* fits in those of one block */
     bool together = chip->clusters && tn__nest_points(n) >= FEWEST_CLUSTERED;
     if (alone && f->width >= WIDTH && words >= MANY_WORDS && tn__nest_rows(n) >= chip->multiprocessors)
         together = false;
@@ -158,46 +158,46 @@ static int widest_chunk(const tn__nest *n)
     for (int i = 0; i < n->access_count; i++) {
         const tn__access *a = &n->access[i];
         size_t size = tn_dtype_size(a->dtype);
-        if (counts(a) && goes_down(n, a) && !tn__cu_same_in_rows(n, a))
+        if (counts(a) && goes_down(n, a) && !tn__gpu_same_in_rows(n, a))
             largest = size > largest ? size : largest;
     }
     return tn__nest_points(n) >= MANY && (largest == 1 || largest == 2) ? NARROW_WIDTH : WIDTH;
 }
 
-static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+static void rows(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *f)
 {
     int64_t reduced = tn__nest_rows(n) ? tn__nest_points(n) / tn__nest_rows(n) : 0;
     int64_t extent = tn__nest_points(n) < MANY ? n->innermost : n->extent[f->loop];
     int widest = widest_chunk(n);
-    f->kind = TN__CUDA_ROWS;
+    f->kind = TN__GPU_ROWS;
     for (f->width = 1; f->width < widest && extent % (2 * f->width) == 0;)
         f->width *= 2;
     f->vectors = f->rows = reduced / f->width;
     int64_t each = f->width == 1 ? 2 * EACH : EACH;
     bool simple = tn__nest_passes(n) == 1 && !has_positions(n), narrow = f->width > WIDTH;
-    if (narrow && (simple || EACH * tn__cu_kept_words(n, f->loop, f->width) > NARROW_KEPT))
+    if (narrow && (simple || EACH * tn__gpu_kept_words(n, f->loop, f->width) > NARROW_KEPT))
         each = EACH / 2;
     int64_t lanes = f->vectors <= 32 ? power_of_two(up(f->vectors, SHARED))
                                     : at_least(power_of_two(up(f->vectors, each)), 32);
-    f->lanes = reduced <= ALONE ? 1 : (int)at_most(lanes, TN__CUDA_MOST);
-    f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
+    f->lanes = reduced <= ALONE ? 1 : (int)at_most(lanes, TN__GPU_MOST);
+    f->threads = f->lanes > TN__GPU_THREADS ? f->lanes : TN__GPU_THREADS;
     f->batch = (int)at_most(up(at_least(f->vectors, 1), f->lanes), 8 * EACH);
     int64_t words = f->batch * held_words(n, f->width),
-            room = f->lanes == TN__CUDA_MOST ? HELD_REGISTERS / 4 : HELD_REGISTERS;
+            room = f->lanes == TN__GPU_MOST ? HELD_REGISTERS / 4 : HELD_REGISTERS;
     f->in_registers = (int64_t)f->batch * f->lanes >= f->vectors &&
               (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
     if (f->in_registers && f->lanes >= 32 && tn__nest_passes(n) > 1)
         f->resident = (words > 32                    ? 0
                        : words > 16 && !narrow       ? 768
                        : words > 8                   ? ENOUGH_THREADS
-                       : f->threads == TN__CUDA_MOST ? 2 * TN__CUDA_MOST
+                       : f->threads == TN__GPU_MOST ? 2 * TN__GPU_MOST
                                                      : MOST_THREADS) /
                       f->threads;
-    if (!f->in_registers && f->lanes == TN__CUDA_MOST && n->part == TN__PART_WHOLE && tn__nest_passes(n) > 1)
+    if (!f->in_registers && f->lanes == TN__GPU_MOST && n->part == TN__PART_WHOLE && tn__nest_passes(n) > 1)
         long_rows(chip, n, f);
     if (!f->in_registers) {
         f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
-        f->shared = f->lanes == TN__CUDA_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */
+        f->shared = f->lanes == TN__GPU_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */
         f->shared = f->shared + OTHER_SHARED <= (int64_t)chip->shared_memory ? f->shared : 0;
         /* such a block has half as many registers a thread */
         f->batch = f->shared ? (int)at_least(2 * STREAMED / f->width, 2) : f->batch;
@@ -207,7 +207,7 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
 
 /* ---- columns ---- */
 
-/* Of TN__CUDA_THREADS threads, so many lie across, fewer than 32 where that leaves multiprocessors idle. */
+/* Of TN__GPU_THREADS threads, so many lie across, fewer than 32 where that leaves multiprocessors idle. */
 static int lanes_across(int64_t wanted, int64_t vectors)
 {
     int lanes = 32;
@@ -223,10 +223,10 @@ static bool may_split(const tn__nest *n)
 }
 
 /* How many segments there may be of a column, each of enough rows for a thread. */
-static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__CUDA_THREADS / SPLIT_CHUNKS; }
+static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__GPU_THREADS / SPLIT_CHUNKS; }
 
 /* Could a block hold columns of so many rows? */
-static bool are_short(int64_t rows) { return rows * FEWEST_ACROSS <= HELD_ROWS * TN__CUDA_THREADS; }
+static bool are_short(int64_t rows) { return rows * FEWEST_ACROSS <= HELD_ROWS * TN__GPU_THREADS; }
 
 /* Neighbours are read best by 32 threads side by side. Where columns are too few to fill the chip so, fewer lie across
  * and read less of each row, but for columns that are long enough to be split either way. (Those that are not have the
@@ -242,15 +242,15 @@ static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int
 /* So few threads side by side that the others can hold short columns. */
 static int lanes_that_hold(int lanes, int64_t rows)
 {
-    while (are_short(rows) && rows * lanes > HELD_ROWS * TN__CUDA_THREADS)
+    while (are_short(rows) && rows * lanes > HELD_ROWS * TN__GPU_THREADS)
         lanes /= 2;
     return lanes;
 }
 
 /* Of few rows, so many threads across that each has several, at least `rows` of them. */
-static int lanes_for_rows(const tn__capabilities *chip, const tn__cu_form *f, int64_t vectors, int lanes, int64_t rows)
+static int lanes_for_rows(const tn__capabilities *chip, const tn__gpu_form *f, int64_t vectors, int lanes, int64_t rows)
 {
-    while (lanes >= 32 && lanes < TN__CUDA_THREADS && f->rows * lanes < rows * TN__CUDA_THREADS &&
+    while (lanes >= 32 && lanes < TN__GPU_THREADS && f->rows * lanes < rows * TN__GPU_THREADS &&
            vectors / (2 * lanes) >= 2 * AT_ONCE * chip->multiprocessors)
         lanes *= 2;
     return lanes;
@@ -260,7 +260,7 @@ static int lanes_for_rows(const tn__capabilities *chip, const tn__cu_form *f, in
  * they are gone through more than once. Variances, whose accumulators take long to combine, and what is gone through
  * once have more of them, each with the sums, in turns, of those that it stands for. What lies beside a product is
  * spread as if the chip were full: its order may be another than alone. */
-static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int64_t vectors, tn__cu_form *f)
+static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int64_t vectors, tn__gpu_form *f)
 {
     int all = lanes_of_columns(chip, n, vectors, f->rows), lanes = lanes_that_hold(all, f->rows);
     if (n->horizontal) {
@@ -279,7 +279,7 @@ static bool loads_of_columns(const tn__nest *n, int loop)
 {
     for (int e = 0; e < n->expr_count; e++) {
         const tn__expr *x = &n->expr[e];
-        if ((x->kind == TN__EXPR_LOAD || tn__cu_is_random(x)) && x->loops >> loop & 1 && !(x->loops & n->reduced))
+        if ((x->kind == TN__EXPR_LOAD || tn__gpu_is_random(x)) && x->loops >> loop & 1 && !(x->loops & n->reduced))
             return true;
     }
     return false;
@@ -287,12 +287,12 @@ static bool loads_of_columns(const tn__nest *n, int loop)
 
 /* Columns that are gone through several times stay in registers if they are short; not of 16 bits, which are read
  * again as fast. */
-static void hold_columns(const tn__nest *n, tn__cu_form *f)
+static void hold_columns(const tn__nest *n, tn__gpu_form *f)
 {
     if (tn__nest_passes(n) == 1 || n->part != TN__PART_WHOLE || widest_chunk(n) > WIDTH || loads_of_columns(n, f->loop))
         return;
-    int64_t batch = at_least(up(f->rows * f->lanes, TN__CUDA_THREADS), 1);
-    int64_t words = batch * tn__cu_kept_words(n, f->loop, f->width);
+    int64_t batch = at_least(up(f->rows * f->lanes, TN__GPU_THREADS), 1);
+    int64_t words = batch * tn__gpu_kept_words(n, f->loop, f->width);
     if (batch > HELD_ROWS || words > HELD_REGISTERS)
         return;
     f->in_registers = true;
@@ -302,10 +302,10 @@ static void hold_columns(const tn__nest *n, tn__cu_form *f)
 
 /* Columns in pieces: as many blocks a multiprocessor as leave their threads the registers for what is under way, sums,
  * what is stored, addresses, and what is computed in between, as far as that is known here. */
-static void settle_columns(const tn__nest *n, tn__cu_form *f)
+static void settle_columns(const tn__nest *n, tn__gpu_form *f)
 {
     int64_t words = OTHER_WORDS + f->width * n->reduction_count, computed = 0, most = 2 * STREAMED;
-    int64_t loaded = tn__cu_loaded_bytes(n, f->loop, f->width, 1);
+    int64_t loaded = tn__gpu_loaded_bytes(n, f->loop, f->width, 1);
     for (int e = 0; e < n->expr_count; e++) {
         bool expensive = tn__ops[n->expr[e].op].props & TN_EXPENSIVE;
         if (n->expr[e].arity > 0 && n->expr[e].loops & n->reduced) {
@@ -314,14 +314,14 @@ static void settle_columns(const tn__nest *n, tn__cu_form *f)
         }
     }
     f->batch = (int)(loaded ? at_least(at_most(STREAMED_BYTES / loaded, most), 1) : STREAMED);
-    words += tn__cu_loaded_bytes(n, f->loop, f->width, 4) / 4 * f->batch;
+    words += tn__gpu_loaded_bytes(n, f->loop, f->width, 4) / 4 * f->batch;
     for (int r = 0; r < n->reduction_count; r++)
-        words += n->reduction[r].about_mean ? 3 * f->width : tn__cu_widens_pieces(n, r) ? 2 * f->width : 0;
+        words += n->reduction[r].about_mean ? 3 * f->width : tn__gpu_widens_pieces(n, r) ? 2 * f->width : 0;
     for (int i = 0; i < n->access_count; i++)
         if (counts(&n->access[i]) && goes_down(n, &n->access[i]))
             words += n->access[i].kind == TN__ACCESS_LOAD ? 2 : 2 + f->width;
     words += computed / 2;
-    f->resident = (int)at_least(at_most(REGISTERS / TN__CUDA_THREADS / (up(words, 8) * 8), AT_ONCE), 2);
+    f->resident = (int)at_least(at_most(REGISTERS / TN__GPU_THREADS / (up(words, 8) * 8), AT_ONCE), 2);
 }
 
 /* Wider vectors' results are exchanged in the same room, so they must be small ones. */
@@ -333,16 +333,16 @@ static int down_width(const tn__nest *n, int64_t extent)
     return small ? widest_chunk(n) : WIDTH;
 }
 
-static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+static void columns(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *f)
 {
     int64_t kept = tn__nest_rows(n), extent = n->extent[f->loop];
-    f->kind = TN__CUDA_COLUMNS;
-    f->exchanged = tn__cu_down_bytes(n);
+    f->kind = TN__GPU_COLUMNS;
+    f->exchanged = tn__gpu_down_bytes(n);
     f->width = down_width(n, extent);
     f->vectors = up(extent, f->width);
     f->rows = kept ? tn__nest_points(n) / kept : 0;
     f->batch = STREAMED;
-    f->threads = TN__CUDA_THREADS;
+    f->threads = TN__GPU_THREADS;
     spread_columns(chip, n, up(kept, f->width), f);
     hold_columns(n, f);
     f->groups = extent ? up(kept / extent * f->vectors, f->lanes) : 0;
@@ -351,33 +351,33 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form
 /* ---- pieces, and either of the two ---- */
 
 /* What the pieces gave: columns of partial results. */
-void tn__cu_form_combination(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+void tn__gpu_form_combination(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *f)
 {
     int64_t kept = tn__nest_rows(n);
-    f->kind = TN__CUDA_COMBINE;
-    f->exchanged = tn__cu_down_bytes(n);
+    f->kind = TN__GPU_COMBINE;
+    f->exchanged = tn__gpu_down_bytes(n);
     f->loop = -1;
     f->rows = f->segments = n->segments;
-    f->threads = TN__CUDA_THREADS;
+    f->threads = TN__GPU_THREADS;
     f->lanes = lanes_across(chip->multiprocessors, kept);
     f->groups = up(kept, f->lanes);
 }
 
-void tn__cu_form_partial(const tn__nest *n, tn__cu_form *f)
+void tn__gpu_form_partial(const tn__nest *n, tn__gpu_form *f)
 {
     f->segments = n->segments;
     f->segment = up(f->rows, n->segments);
-    if (f->kind == TN__CUDA_COLUMNS)
+    if (f->kind == TN__GPU_COLUMNS)
         settle_columns(n, f);
-    if (f->kind == TN__CUDA_ROWS) {
+    if (f->kind == TN__GPU_ROWS) {
         f->in_registers = false;
         f->shared = 0;
-        f->lanes = f->threads = TN__CUDA_THREADS;
+        f->lanes = f->threads = TN__GPU_THREADS;
         f->batch = f->width == 1 ? 2 * STREAMED : STREAMED;
     }
 }
 
-void tn__cu_form_reduction(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+void tn__gpu_form_reduction(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *f)
 {
     uint32_t kept = tn__nest_loops(n) & ~n->reduced;
     bool down = n->last_kept;
@@ -397,29 +397,29 @@ void tn__cu_form_reduction(const tn__capabilities *chip, const tn__nest *n, tn__
 
 /* ---- whether it is better in pieces ---- */
 
-bool tn__cu_holds_rows(const tn__capabilities *chip, const tn__nest *n)
+bool tn__gpu_holds_rows(const tn__capabilities *chip, const tn__nest *n)
 {
-    tn__cu_form f = tn__cu_form_of(chip, n);
-    return f.kind == TN__CUDA_ROWS && f.in_registers && f.cluster;
+    tn__gpu_form f = tn__gpu_form_of(chip, n);
+    return f.kind == TN__GPU_ROWS && f.in_registers && f.cluster;
 }
 
 /* How many segments a reduction's rows or columns would best be in. */
-static int64_t best_segments(const tn__capabilities *chip, const tn__cu_form *f)
+static int64_t best_segments(const tn__capabilities *chip, const tn__gpu_form *f)
 {
     /* threads that keep the memory busy; those of columns all at once, or nearly: each piece ends in a combination, and
      * how many there are must not depend on what is fused, as registers do */
-    int64_t wanted = (f->kind == TN__CUDA_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
-    int64_t threads = f->kind == TN__CUDA_ROWS ? f->groups * f->lanes : f->groups * f->threads;
-    int64_t most = most_segments(f->rows, f->kind == TN__CUDA_ROWS ? 1 : f->lanes / f->streams);
+    int64_t wanted = (f->kind == TN__GPU_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__GPU_THREADS;
+    int64_t threads = f->kind == TN__GPU_ROWS ? f->groups * f->lanes : f->groups * f->threads;
+    int64_t most = most_segments(f->rows, f->kind == TN__GPU_ROWS ? 1 : f->lanes / f->streams);
     return at_most(threads ? wanted / threads : 0, most);
 }
 
-bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
+bool tn__gpu_splits(const tn__emitter *emitter, tn__nest *n)
 {
     n->part = TN__PART_WHOLE;
     if (!may_split(n))
         return false;
-    tn__cu_form f = tn__cu_form_of(emitter->chip, n);
+    tn__gpu_form f = tn__gpu_form_of(emitter->chip, n);
     int64_t segments = best_segments(emitter->chip, &f);
     if (segments < 2)
         return false;
@@ -427,11 +427,11 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
     return true;
 }
 
-bool tn__cu_needs_splitting(const tn__capabilities *chip, const tn__nest *n)
+bool tn__gpu_needs_splitting(const tn__capabilities *chip, const tn__nest *n)
 {
     bool again = tn__nest_passes(n) > 1, many = n->reduction_count > TN__MAX_PARTIALS;
     if (n->product.there || n->reduction_count == 0 || tn__nest_points(n) < MANY || !(again || many))
         return false;
-    tn__cu_form f = tn__cu_form_of(chip, n);
-    return best_segments(chip, &f) >= 2 && (f.kind == TN__CUDA_COLUMNS || !again);
+    tn__gpu_form f = tn__gpu_form_of(chip, n);
+    return best_segments(chip, &f) >= 2 && (f.kind == TN__GPU_COLUMNS || !again);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows in CUDA C: reduced elements lie side by side, and a power of two of threads take a row: few of them for a short
+ * Rows: reduced elements lie side by side, and a power of two of threads take a row: few of them for a short
  * row, so that a warp has several; a whole block for a long one. What passes have in common stays in registers where a
  * row fits; else its loads stay in shared memory, and where they do not fit either, each pass reads the row again.
  */
@@ -9,48 +9,48 @@
 #include <stdio.h>
 
 /* The vectors of a thread: those it holds, or the next few; `full`: all of them are there. */
-static void open_chunk(tn__printer *p, const tn__cu_form *f, bool full)
+static void open_chunk(tn__printer *p, const tn__gpu_form *f, bool full)
 {
-    tn__line(p, "#pragma unroll");
+    tn__line(p, "@unroll");
     tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
     tn__line(p, "const ix id = at + q * %d;", f->lanes);
-    tn__cu_decode(p, f, p->nest->reduced, "id");
+    tn__gpu_decode(p, f, p->nest->reduced, "id");
     if (full)
         tn__line(p, "const int live = %d;", f->width);
     else if (f->in_registers &&
-             f->lanes == TN__CUDA_MOST) /* vectors are as few as may be: all but a thread's last are there */
+             f->lanes == TN__GPU_MOST) /* vectors are as few as may be: all but a thread's last are there */
         tn__line(p, "const int live = q < %d || id < end ? %d : 0;", f->batch - 1, f->width);
     else
         tn__line(p, "const int live = id < end ? %d : 0;", f->width);
 }
 
-static void vectors(tn__printer *p, const tn__cu_form *f, int level, bool full)
+static void vectors(tn__printer *p, const tn__gpu_form *f, int level, bool full)
 {
     open_chunk(p, f, full);
-    tn__cu_load(p, f, level);
+    tn__gpu_load(p, f, level);
     tn__line(p, "}");
     open_chunk(p, f, full);
     if (!full)
         tn__line(p, "if (!live) continue;");
-    tn__cu_load_late(p, f, level);
-    tn__cu_keep(p, f, level);
-    tn__cu_declare_stores(p, f, false, level);
-    tn__cu_elements(p, f, level);
-    if (tn__cu_widens_any(p->nest, f, level)) {
-        tn__line(p, "if (++few%d == %d) {", level, tn__cu_few(f));
-        tn__cu_add_few(p, f, level);
+    tn__gpu_load_late(p, f, level);
+    tn__gpu_keep(p, f, level);
+    tn__gpu_declare_stores(p, f, false, level);
+    tn__gpu_elements(p, f, level);
+    if (tn__gpu_widens_any(p->nest, f, level)) {
+        tn__line(p, "if (++few%d == %d) {", level, tn__gpu_few(f));
+        tn__gpu_add_few(p, f, level);
         tn__line(p, "few%d = 0;", level);
         tn__line(p, "}");
     }
     if (tn__nest_has_stores(p->nest, level)) {
         tn__line(p, "if (there) {");
-        tn__cu_store(p, f, false, level);
+        tn__gpu_store(p, f, false, level);
         tn__line(p, "}");
     }
     tn__line(p, "}");
 }
 
-static void all_chunks(tn__printer *p, const tn__cu_form *f, int level, bool in_full)
+static void all_chunks(tn__printer *p, const tn__gpu_form *f, int level, bool in_full)
 {
     if (f->in_registers) {
         tn__line(p, "{");
@@ -66,22 +66,22 @@ static void all_chunks(tn__printer *p, const tn__cu_form *f, int level, bool in_
                                                      another */
         tn__line(p, "for (; at < end - %d; at += %s) {", full ? (f->batch - 1) * f->lanes : 0,
                  p->nest->part == TN__PART_PARTIAL ? "step" : step);
-        tn__cu_declare(p, f, level);
+        tn__gpu_declare(p, f, level);
         vectors(p, f, level, full);
         tn__line(p, "}");
     }
 }
 
-static void pass(tn__printer *p, const tn__cu_form *f, int level)
+static void pass(tn__printer *p, const tn__gpu_form *f, int level)
 {
     p->pass = level;
-    tn__cu_declare_inverses(p, level);
+    tn__gpu_declare_inverses(p, level);
     if (f->in_registers)
-        tn__cu_declare(p, f, level);
+        tn__gpu_declare(p, f, level);
     tn__line(p, "{");
-    if (tn__cu_widens_any(p->nest, f, level))
+    if (tn__gpu_widens_any(p->nest, f, level))
         tn__line(p, "int few%d = 0;", level);
-    p->whole = tn__cu_repeats(p, f, level) && tn__cu_begin_unchecked(p, level);
+    p->whole = tn__gpu_repeats(p, f, level) && tn__gpu_begin_unchecked(p, level);
     p->unchecked = p->whole;
     all_chunks(p, f, level, true);
     p->unchecked = false;
@@ -91,12 +91,12 @@ static void pass(tn__printer *p, const tn__cu_form *f, int level)
         tn__line(p, "}");
     }
     p->whole = false;
-    tn__cu_add_few(p, f, level);
+    tn__gpu_add_few(p, f, level);
     tn__line(p, "}");
 }
 
 /* The results as variables of the row. */
-static void finish(tn__printer *p, const tn__cu_form *f, int level)
+static void finish(tn__printer *p, const tn__gpu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
         if (p->nest->reduction[r].level != level)
@@ -105,32 +105,32 @@ static void finish(tn__printer *p, const tn__cu_form *f, int level)
         if (tn__ops[p->nest->reduction[r].op].props & TN_ARG)
             tn__line(p, "const tn_i64 v%d = at%d < R ? at%d : 0;", e, r, r);
         else
-            tn__line(p, "const %s v%d = %s(%s%d);", tn__emit_result_type(p, r), e, tn__cu_narrowing(p, f, r),
-                     tn__cu_sum(p->nest, f, r), r);
+            tn__line(p, "const %s v%d = %s(%s%d);", tn__emit_result_type(p, r), e, tn__gpu_narrowing(p, f, r),
+                     tn__gpu_sum(p->nest, f, r), r);
         p->nest->expr[e].printed = TN__SCOPE_ITEM;
     }
 }
 
 /* Pieces of a row take turns, so that at any time all of them read what lies together. */
-static void open_turns(tn__printer *p, const tn__cu_form *f)
+static void open_turns(tn__printer *p, const tn__gpu_form *f)
 {
     const tn__nest *n = p->nest;
     int each = f->batch * f->lanes;
-    tn__line(p, "const ix part = item / (ix)n[%d], row = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n),
-             TN__CUDA_GROUPS(n));
-    tn__line(p, "const ix begin = part * %d, end = (ix)n[%d], step = (ix)n[%d] * %d;", each, TN__CUDA_ROWS_AT(n),
-             TN__CUDA_SEGMENTS(n), each);
+    tn__line(p, "const ix part = item / (ix)n[%d], row = item - part * (ix)n[%d];", TN__GPU_GROUPS(n),
+             TN__GPU_GROUPS(n));
+    tn__line(p, "const ix begin = part * %d, end = (ix)n[%d], step = (ix)n[%d] * %d;", each, TN__GPU_ROWS_AT(n),
+             TN__GPU_SEGMENTS(n), each);
 }
 
-static void store_pieces(tn__printer *p, const tn__cu_form *f)
+static void store_pieces(tn__printer *p, const tn__gpu_form *f)
 {
     const tn__nest *n = p->nest;
     tn__line(p, "if (there && lane == 0) {");
     for (int r = 0; r < n->reduction_count; r++) {
-        tn__line(p, "%c%d[(tn_i64)part * n[%d] + row] = %s%d;", tn__cu_partial(n, r), n->partial[r][0],
-                 TN__CUDA_GROUPS(n), tn__cu_sum(n, f, r), r);
+        tn__line(p, "%c%d[(tn_i64)part * n[%d] + row] = %s%d;", tn__gpu_partial(n, r), n->partial[r][0],
+                 TN__GPU_GROUPS(n), tn__gpu_sum(n, f, r), r);
         if (tn__ops[n->reduction[r].op].props & TN_ARG)
-            tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = at%d;", n->partial[r][1], TN__CUDA_GROUPS(n), r);
+            tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = at%d;", n->partial[r][1], TN__GPU_GROUPS(n), r);
     }
     tn__line(p, "}");
 }
@@ -150,55 +150,55 @@ static void hoist_constants(tn__printer *p, int index)
         hoist_constants(p, e->arg[i]);
 }
 
-void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
+void tn__gpu_emit_rows(tn__printer *p, const tn__gpu_form *f)
 {
     tn__nest *n = p->nest;
     int combinations = 0;
     bool pieces = n->part == TN__PART_PARTIAL;
     p->vector = "[q]";
-    tn__cu_begin(p, f);
+    tn__gpu_begin(p, f);
     for (int r = 0; r < n->reduction_count; r++)
         hoist_constants(p, n->reduction[r].arg);
     for (int s = 0; s < n->store_count; s++)
         if (!n->store[s].row)
             hoist_constants(p, n->store[s].expr);
-    tn__cu_find(p, f, n->reduced);
-    tn__cu_declare_shared(p, f);
+    tn__gpu_find(p, f, n->reduced);
+    tn__gpu_declare_shared(p, f);
     if (f->cluster) {
-        tn__line(p, "const int lane = tn_rank() * %d + threadIdx.x;", f->threads);
+        tn__line(p, "const int lane = tn_rank() * %d + @thread;", f->threads);
         tn__line(p, "for (ix mine = block / %d; mine < (ix)n[0]; mine += blocks / %d) {", f->cluster, f->cluster);
     } else {
-        tn__line(p, "const int lane = threadIdx.x %% %d, together = blockDim.x / %d;", f->lanes, f->lanes);
+        tn__line(p, "const int lane = @thread %% %d, together = @threads / %d;", f->lanes, f->lanes);
         tn__line(p, "for (ix first = (ix)block * together; first < (ix)n[0]; first += (ix)blocks * together) {");
-        tn__line(p, "const ix mine = first + (ix)threadIdx.x / %d;", f->lanes);
+        tn__line(p, "const ix mine = first + (ix)@thread / %d;", f->lanes);
     }
     tn__line(p, "const bool there = mine < (ix)n[0];");
     tn__line(p, "const ix item = there ? mine : (ix)n[0] - 1;");
     if (pieces)
         open_turns(p, f);
     else
-        tn__cu_open_segment(p, false, "row");
-    tn__cu_decode(p, f, tn__nest_loops(n) & ~n->reduced, "row");
+        tn__gpu_open_segment(p, false, "row");
+    tn__gpu_decode(p, f, tn__nest_loops(n) & ~n->reduced, "row");
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced);
-        tn__cu_start(p, f, level, 0);
+        tn__gpu_start(p, f, level, 0);
         pass(p, f, level);
-        tn__cu_combine_lanes(p, f, level, &combinations);
+        tn__gpu_combine_lanes(p, f, level, &combinations);
         if (!pieces)
             finish(p, f, level);
     }
     if (pieces) {
         store_pieces(p, f);
-    } else if (tn__cu_has_row_values(n)) {
+    } else if (tn__gpu_has_row_values(n)) {
         bool shuffled = f->lanes <= 32; /* which has combined a warp's values, but orders no memory */
-        if (f->lanes > 1 && (shuffled || tn__cu_ends_uncombined(n)))
-            tn__line(p, f->cluster ? "tn_join();" : shuffled ? "__syncwarp();" : "__syncthreads();");
+        if (f->lanes > 1 && (shuffled || tn__gpu_ends_uncombined(n)))
+            tn__line(p, f->cluster ? "tn_join();" : shuffled ? "@warp_barrier;" : "@barrier;");
         tn__line(p, "if (there && lane == 0) {");
         p->scope = TN__SCOPE_ITEM;
         tn__emit_stores(p, true, 0);
         tn__line(p, "}");
     }
     if (combinations % 2) /* the next row's first combination uses the stretch that this one's last has used */
-        tn__line(p, f->cluster ? "tn_join();" : "__syncthreads();");
+        tn__line(p, f->cluster ? "tn_join();" : "@barrier;");
     tn__line(p, "}");
 }

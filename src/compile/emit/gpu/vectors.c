@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Vectors in CUDA C: what a thread loads, computes and stores together in a pass. */
+/* Vectors: what a thread loads, computes and stores together in a pass. */
 #include "compile/emit/gpu/form.h"
 
 #include <stdio.h>
@@ -8,13 +8,13 @@
 
 /* Notes that a pass needs expression e, and what e is made of; where values are held, an earlier pass may have it. What
  * varies with columns alone is computed again, which takes no registers for each row. */
-static void visit(tn__printer *p, const tn__cu_form *f, int index, uint32_t inner, int pass)
+static void visit(tn__printer *p, const tn__gpu_form *f, int index, uint32_t inner, int pass)
 {
     tn__expr *e = &p->nest->expr[index];
     uint32_t bit = 1u << (pass < 31 ? pass : 31);
     if (e->kind == TN__EXPR_REDUCED || !(e->loops & inner) || e->passes & bit)
         return;
-    if (e->passes && f->in_registers && e->loops & p->nest->reduced && !tn__cu_widens(p->nest, e)) {
+    if (e->passes && f->in_registers && e->loops & p->nest->reduced && !tn__gpu_widens(p->nest, e)) {
         e->kept = e->kind != TN__EXPR_LOAD || e->arity;
         return;
     }
@@ -23,7 +23,7 @@ static void visit(tn__printer *p, const tn__cu_form *f, int index, uint32_t inne
         visit(p, f, e->arg[i], inner, pass);
 }
 
-void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner)
+void tn__gpu_find(tn__printer *p, const tn__gpu_form *f, uint32_t inner)
 {
     tn__nest *n = p->nest;
     for (int pass = 0, passes = tn__nest_passes(n); pass < passes || pass == 0; pass++) {
@@ -37,19 +37,19 @@ void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner)
 }
 
 /* Is e a load, or random numbers, that this pass brings into vectors? */
-static bool brings(const tn__printer *p, const tn__cu_form *f, int index, int pass)
+static bool brings(const tn__printer *p, const tn__gpu_form *f, int index, int pass)
 {
     const tn__expr *e = &p->nest->expr[index];
     if (!(e->passes >> (pass < 31 ? pass : 31) & 1) || e->printed == TN__SCOPE_ITEM)
         return false;
     if (e->kind == TN__EXPR_LOAD)
         return !e->arity;
-    return tn__cu_is_random(e) && f->width > 1 && p->nest->access[e->access].stride[f->loop] == 1;
+    return tn__gpu_is_random(e) && f->width > 1 && p->nest->access[e->access].stride[f->loop] == 1;
 }
 
 /* ---- vectors ---- */
 
-static int chunk_width(const tn__cu_form *f, const tn__access *a)
+static int chunk_width(const tn__gpu_form *f, const tn__access *a)
 {
     return f->loop >= 0 && a->stride[f->loop] ? f->width : 1;
 }
@@ -60,22 +60,22 @@ static const char *stored_type(const tn__printer *p, const tn__expr *e)
     return tn__dtypes[e->kind == TN__EXPR_LOAD ? a->dtype : tn__dtypes[e->dtype].compute].ctype;
 }
 
-void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass)
+void tn__gpu_declare(tn__printer *p, const tn__gpu_form *f, int pass)
 {
     tn__nest *n = p->nest;
     for (int e = 0; e < n->expr_count; e++) {
         const tn__expr *x = &n->expr[e];
         if (brings(p, f, e, pass))
-            tn__line(p, "tn_pack<%s, %d> c%d[%d];", stored_type(p, x), chunk_width(f, &n->access[x->access]), x->access,
+            tn__line(p, "@vector(%s, %d) c%d[%d];", stored_type(p, x), chunk_width(f, &n->access[x->access]), x->access,
                      f->batch);
         if (x->kept && x->passes >> (pass < 31 ? pass : 31) & 1)
             tn__line(p, "%s k%d[%d][%d];", tn__dtypes[tn__dtypes[x->dtype].compute].ctype, e, f->batch, f->width);
     }
 }
 
-bool tn__cu_is_transposed(const tn__printer *p, const tn__cu_form *f, const tn__expr *e)
+bool tn__gpu_is_transposed(const tn__printer *p, const tn__gpu_form *f, const tn__expr *e)
 {
-    if (f->kind != TN__CUDA_TILES || e->kind != TN__EXPR_LOAD || e->arity)
+    if (f->kind != TN__GPU_TILES || e->kind != TN__EXPR_LOAD || e->arity)
         return false;
     const tn__access *a = &p->nest->access[e->access];
     int64_t along = a->stride[f->tiled], across = a->stride[f->loop];
@@ -84,39 +84,40 @@ bool tn__cu_is_transposed(const tn__printer *p, const tn__cu_form *f, const tn__
 
 /* ---- rows in shared memory: each thread finds what it has put there itself ---- */
 
-static bool stays(const tn__cu_form *f, const tn__expr *e)
+static bool stays(const tn__gpu_form *f, const tn__expr *e)
 {
     return f->shared && e->kind == TN__EXPR_LOAD && !e->arity && (e->passes & (e->passes - 1));
 }
 
-static bool later(const tn__cu_form *f, const tn__expr *e, int pass)
+static bool later(const tn__gpu_form *f, const tn__expr *e, int pass)
 {
     return stays(f, e) && e->passes & ((1u << pass) - 1);
 }
 
-int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t vectors)
+int64_t tn__gpu_shared_bytes(const tn__gpu_form *f, const tn__access *a, int64_t vectors)
 {
     return (chunk_width(f, a) * (int64_t)tn_dtype_size(a->dtype) * vectors + 15) / 16 * 16;
 }
 
-void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f)
+void tn__gpu_declare_shared(tn__printer *p, const tn__gpu_form *f)
 {
     const tn__nest *n = p->nest;
     if (!f->shared)
         return;
-    tn__line(p, "unsigned char *free = tn_shared;");
+    tn__line(p, "@shared unsigned char *free = tn_shared;");
     for (int e = 0; e < n->expr_count; e++) {
         if (!stays(f, &n->expr[e]))
             continue;
         const tn__access *a = &n->access[n->expr[e].access];
         int width = chunk_width(f, a), bytes = width * (int)tn_dtype_size(a->dtype), i = n->expr[e].access;
         const char *type = tn__dtypes[a->dtype].ctype;
-        tn__line(p, "tn_pack<%s, %d> *const h%d = (tn_pack<%s, %d> *)free;", type, width, i, type, width);
-        tn__line(p, "free += (%d * (int)n[%d] + 15) / 16 * 16;", bytes, TN__CUDA_ROWS_AT(n));
+        tn__line(p, "@shared @vector(%s, %d) *const h%d = (@shared @vector(%s, %d) *)free;", type, width, i, type,
+                 width);
+        tn__line(p, "free += (%d * (int)n[%d] + 15) / 16 * 16;", bytes, TN__GPU_ROWS_AT(n));
     }
 }
 
-void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass)
+void tn__gpu_keep(tn__printer *p, const tn__gpu_form *f, int pass)
 {
     const tn__nest *n = p->nest;
     for (int e = 0; e < n->expr_count; e++)
@@ -124,7 +125,7 @@ void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass)
             tn__line(p, "h%d[id] = c%d%s;", n->expr[e].access, n->expr[e].access, p->vector);
 }
 
-static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e, bool apart)
+static void print_random(tn__printer *p, const tn__gpu_form *f, const tn__expr *e, bool apart)
 {
     const tn__access *a = &p->nest->access[e->access];
     tn__text_addf(p->text, "tn_%s%s(c%d%s, key%d, counter%d, (tn_u64)%s(", tn__ops[e->op].name, apart ? "_apart" : "",
@@ -136,14 +137,14 @@ static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e
         tn__text_add(p->text, "));\n");
 }
 
-static void round_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e)
+static void round_random(tn__printer *p, const tn__gpu_form *f, const tn__expr *e)
 {
     if (tn__dtypes[e->dtype].compute != e->dtype && !e->loose)
         tn__line(p, "for (int u = 0; u < %d; u++) c%d%s.e[u] = tn_round_%s(c%d%s.e[u]);", f->width, e->access,
                  p->vector, tn__dtypes[e->dtype].suffix, e->access, p->vector);
 }
 
-static void load_access(tn__printer *p, const tn__cu_form *f, int index)
+static void load_access(tn__printer *p, const tn__gpu_form *f, int index)
 {
     const tn__expr *e = &p->nest->expr[index];
     tn__access *a = &p->nest->access[e->access];
@@ -154,18 +155,18 @@ static void load_access(tn__printer *p, const tn__cu_form *f, int index)
         return;
     }
     tn__emit_indent(p);
-    if (tn__cu_is_random(e)) {
+    if (tn__gpu_is_random(e)) {
         tn__function(p, e->op, e->dtype); /* brings the generator into the text */
         print_random(p, f, e, false);
         round_random(p, f, e);
-    } else if (tn__cu_is_transposed(p, f, e)) {
+    } else if (tn__gpu_is_transposed(p, f, e)) {
         tn__text_addf(p->text, "c%d%s.e[0] = tile%d[j][i];\n", i, p->vector, i);
     } else if (chunk_width(f, a) == 1) {
         tn__text_addf(p->text, "if (live > 0) c%d%s.e[0] = p%d[", i, p->vector, i);
         tn__print_position(p, a);
         tn__text_add(p->text, "];\n");
     } else {
-        bool piece = tn__cu_in_one_piece(p, f, i);
+        bool piece = tn__gpu_in_one_piece(p, f, i);
         tn__text_addf(p->text, "%s(c%d%s, p%d + (", piece ? "tn_load" : "tn_load_apart", i, p->vector, i);
         tn__print_position(p, a);
         if (piece)
@@ -176,7 +177,7 @@ static void load_access(tn__printer *p, const tn__cu_form *f, int index)
     a->staged = true;
 }
 
-static void open_places(tn__printer *p, const tn__cu_form *f)
+static void open_places(tn__printer *p, const tn__gpu_form *f)
 {
     tn__line(p, "{");
     if (f->loop >= 0) {
@@ -187,13 +188,13 @@ static void open_places(tn__printer *p, const tn__cu_form *f)
 
 /* The same in all threads: whether a vector may begin where no block of the generator does, of four numbers at most, or
  * counters carry. */
-void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass)
+void tn__gpu_print_random_apart(tn__printer *p, const tn__gpu_form *f, int pass)
 {
     const tn__nest *n = p->nest;
     tn__emit_indent(p);
     tn__text_add(p->text, "if (false");
     for (int e = 0; e < n->expr_count; e++) {
-        if (!tn__cu_is_random(&n->expr[e]) || !brings(p, f, e, pass))
+        if (!tn__gpu_is_random(&n->expr[e]) || !brings(p, f, e, pass))
             continue;
         const tn__access *a = &n->access[n->expr[e].access];
         tn__text_addf(p->text, " | carries%d | (n[%d]", n->expr[e].access, a->param + 1);
@@ -205,14 +206,14 @@ void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass)
     tn__text_add(p->text, ") {\n");
 }
 
-void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
+void tn__gpu_mend_random(tn__printer *p, const tn__gpu_form *f, int pass)
 {
     tn__nest *n = p->nest;
-    if (!tn__cu_makes_random(n))
+    if (!tn__gpu_makes_random(n))
         return;
     open_places(p, f);
     for (int e = 0; e < n->expr_count; e++)
-        if (tn__cu_is_random(&n->expr[e]) && brings(p, f, e, pass)) {
+        if (tn__gpu_is_random(&n->expr[e]) && brings(p, f, e, pass)) {
             tn__emit_indent(p);
             print_random(p, f, &n->expr[e], true);
             round_random(p, f, &n->expr[e]);
@@ -222,14 +223,14 @@ void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
 
 /* Loads that a vector does just before it uses them: what all rows have in common comes from a cache, and registers are
  * for what does not. */
-static bool comes_late(const tn__printer *p, const tn__cu_form *f, int e)
+static bool comes_late(const tn__printer *p, const tn__gpu_form *f, int e)
 {
     const tn__nest *n = p->nest;
     return (f->in_registers || f->shared) && n->expr[e].kind == TN__EXPR_LOAD &&
-           tn__cu_same_in_rows(n, &n->access[n->expr[e].access]);
+           tn__gpu_same_in_rows(n, &n->access[n->expr[e].access]);
 }
 
-static void load(tn__printer *p, const tn__cu_form *f, int pass, bool late)
+static void load(tn__printer *p, const tn__gpu_form *f, int pass, bool late)
 {
     open_places(p, f);
     for (int e = 0; e < p->nest->expr_count; e++)
@@ -238,17 +239,17 @@ static void load(tn__printer *p, const tn__cu_form *f, int pass, bool late)
     tn__line(p, "}");
 }
 
-void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass)
+void tn__gpu_load(tn__printer *p, const tn__gpu_form *f, int pass)
 {
     tn__nest *n = p->nest;
     for (int i = 0; i < n->access_count; i++)
         n->access[i].staged = n->access[i].staged && f->in_registers;
     load(p, f, pass, false);
-    if (f->kind != TN__CUDA_ELEMENTWISE)
-        tn__cu_mend_random(p, f, pass);
+    if (f->kind != TN__GPU_ELEMENTWISE)
+        tn__gpu_mend_random(p, f, pass);
 }
 
-void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass)
+void tn__gpu_load_late(tn__printer *p, const tn__gpu_form *f, int pass)
 {
     bool any = false;
     for (int e = 0; e < p->nest->expr_count; e++)
@@ -257,7 +258,7 @@ void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass)
         load(p, f, pass, true);
 }
 
-bool tn__cu_repeats(const tn__printer *p, const tn__cu_form *f, int pass)
+bool tn__gpu_repeats(const tn__printer *p, const tn__gpu_form *f, int pass)
 {
     const tn__nest *n = p->nest;
     bool repeats = f->in_registers || f->shared;
@@ -266,15 +267,15 @@ bool tn__cu_repeats(const tn__printer *p, const tn__cu_form *f, int pass)
     return repeats;
 }
 
-void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f)
+void tn__gpu_open_elements(tn__printer *p, const tn__gpu_form *f)
 {
-    tn__line(p, "#pragma unroll");
+    tn__line(p, "@unroll");
     tn__line(p, "for (int u = 0; u < %d; u++) {", f->width);
     if (f->loop >= 0) {
         tn__line(p, "const ix x%d = b%d + u;", f->loop, f->loop);
         tn__line(p, "(void)x%d;", f->loop);
     }
-    if (tn__cu_skips_absent(p->nest))
+    if (tn__gpu_skips_absent(p->nest))
         tn__line(p, "if (u >= live) continue;");
     p->lane = "u";
     tn__emit_scope(p);
@@ -285,16 +286,16 @@ static bool stores(const tn__nest *n, int s, bool rows, int pass)
     return !n->reduced || (n->store[s].row == rows && (rows || n->store[s].level == pass));
 }
 
-void tn__cu_declare_stores(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
+void tn__gpu_declare_stores(tn__printer *p, const tn__gpu_form *f, bool rows, int pass)
 {
     const tn__nest *n = p->nest;
     for (int s = 0; s < n->store_count; s++)
         if (stores(n, s, rows, pass) && n->access[n->store[s].access].operand >= 0)
-            tn__line(p, "tn_pack<%s, %d> o%d;", tn__dtypes[n->access[n->store[s].access].dtype].ctype, f->width,
+            tn__line(p, "@vector(%s, %d) o%d;", tn__dtypes[n->access[n->store[s].access].dtype].ctype, f->width,
                      n->store[s].access);
 }
 
-void tn__cu_values(tn__printer *p, bool rows, int pass)
+void tn__gpu_values(tn__printer *p, bool rows, int pass)
 {
     const tn__nest *n = p->nest;
     for (int s = 0; s < n->store_count; s++) {
@@ -309,7 +310,7 @@ void tn__cu_values(tn__printer *p, bool rows, int pass)
     }
 }
 
-void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
+void tn__gpu_store(tn__printer *p, const tn__gpu_form *f, bool rows, int pass)
 {
     const tn__nest *n = p->nest;
     open_places(p, f);
@@ -318,7 +319,7 @@ void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
         const tn__access *a = &n->access[i];
         if (!stores(n, s, rows, pass) || a->operand < 0)
             continue;
-        bool piece = tn__cu_in_one_piece(p, f, i);
+        bool piece = tn__gpu_in_one_piece(p, f, i);
         tn__emit_indent(p);
         tn__text_addf(p->text, "%s(o%d, p%d + (", piece ? "tn_store" : "tn_store_apart", i, i);
         tn__print_position(p, a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Index arithmetic in CUDA C: where vectors and rows are, and which of them can be moved at once. */
+/* Index arithmetic: where vectors and rows are, and which of them can be moved at once. */
 #include "compile/emit/gpu/form.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 /* ---- places ---- */
 
 /* Strides of loops other than the form's that an access has, as an expression: whether all are whole multiples. */
-static void print_alignment(tn__printer *p, const tn__cu_form *f, int i)
+static void print_alignment(tn__printer *p, const tn__gpu_form *f, int i)
 {
     const tn__access *a = &p->nest->access[i];
     int bytes = f->width * (int)tn_dtype_size(a->dtype),
@@ -22,7 +22,7 @@ static void print_alignment(tn__printer *p, const tn__cu_form *f, int i)
     tn__text_addf(p->text, ") %% %d == 0;\n", elements);
 }
 
-bool tn__cu_in_one_piece(const tn__printer *p, const tn__cu_form *f, int i)
+bool tn__gpu_in_one_piece(const tn__printer *p, const tn__gpu_form *f, int i)
 {
     const tn__access *a = &p->nest->access[i];
     return f->width > 1 && a->operand >= 0 && !a->gathered && a->kind != TN__ACCESS_INDEX && a->stride[f->loop] == 1;
@@ -42,18 +42,18 @@ static void print_carries(tn__printer *p, int i)
                                                           last */
 }
 
-void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
+void tn__gpu_begin(tn__printer *p, const tn__gpu_form *f)
 {
     p->index = "(ix)";
     p->vector_loop = f->loop;
     tn__line(p, "typedef %s ix;", INDEX_OF(f));
     for (int i = 0; i < p->nest->access_count; i++)
-        if (tn__cu_in_one_piece(p, f, i)) {
+        if (tn__gpu_in_one_piece(p, f, i)) {
             tn__emit_indent(p);
             print_alignment(p, f, i);
         }
     for (int e = 0; e < p->nest->expr_count && f->width > 1; e++) /* here, as what is the same in all threads */
-        if (tn__cu_is_random(&p->nest->expr[e])) {
+        if (tn__gpu_is_random(&p->nest->expr[e])) {
             const int i = p->nest->expr[e].access, slot = p->nest->expr[e].scalar;
             tn__line(p, "const tn_u64 key%d = s[n[%d]], counter%d = s[n[%d]];", i, tn__scalar_param(p, slot), i,
                      tn__scalar_param(p, slot + 1));
@@ -62,7 +62,7 @@ void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
         }
     for (int r = 0; r < p->nest->reduction_count && p->nest->part != TN__PART_WHOLE; r++)
         if (p->nest->reduction[r].about_mean)
-            tn__line(p, "tn_deviations *const d%d = (tn_deviations *)p%d;", p->nest->partial[r][0],
+            tn__line(p, "@memory tn_deviations *const d%d = (@memory tn_deviations *)p%d;", p->nest->partial[r][0],
                      p->nest->partial[r][0]);
     if (p->nest->reduced) {
         tn__emit_extent(p);
@@ -70,11 +70,11 @@ void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
     }
 }
 
-bool tn__cu_print_aligned(tn__printer *p, const tn__cu_form *f)
+bool tn__gpu_print_aligned(tn__printer *p, const tn__gpu_form *f)
 {
     bool any = false;
     for (int i = 0; i < p->nest->access_count; i++) {
-        if (!tn__cu_in_one_piece(p, f, i))
+        if (!tn__gpu_in_one_piece(p, f, i))
             continue;
         if (!any) {
             tn__emit_indent(p);
@@ -88,14 +88,14 @@ bool tn__cu_print_aligned(tn__printer *p, const tn__cu_form *f)
     return any;
 }
 
-void tn__cu_print_whole(tn__printer *p, const tn__cu_form *f)
+void tn__gpu_print_whole(tn__printer *p, const tn__gpu_form *f)
 {
     for (int i = 0; i < p->nest->access_count; i++)
-        if (tn__cu_in_one_piece(p, f, i))
+        if (tn__gpu_in_one_piece(p, f, i))
             tn__line(p, "const bool w%d = true; (void)w%d;", i, i);
 }
 
-void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from)
+void tn__gpu_decode(tn__printer *p, const tn__gpu_form *f, uint32_t loops, const char *from)
 {
     tn__nest *n = p->nest;
     int count = __builtin_popcount(loops);
@@ -107,7 +107,7 @@ void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const c
     for (int step = 0; step < count; step++) {
         bool vector = f->loop >= 0 && left >> f->loop & 1;
         int l = vector ? f->loop : 31 - __builtin_clz(left);
-        int extent = vector ? TN__CUDA_VECTORS(n) : TN__EXTENT(l), magic = vector ? extent + 1 : TN__CUDA_MAGIC(n, l);
+        int extent = vector ? TN__GPU_VECTORS(n) : TN__EXTENT(l), magic = vector ? extent + 1 : TN__GPU_MAGIC(n, l);
         left &= ~(1u << l);
         const char *name = vector ? "b" : "x";
         char times[24] = "";
@@ -123,17 +123,17 @@ void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const c
     }
 }
 
-void tn__cu_open_segment(tn__printer *p, bool pieces, const char *name)
+void tn__gpu_open_segment(tn__printer *p, bool pieces, const char *name)
 {
     const tn__nest *n = p->nest;
     if (!pieces) {
-        tn__line(p, "const ix %s = item, begin = 0, end = (ix)n[%d];", name, TN__CUDA_ROWS_AT(n));
+        tn__line(p, "const ix %s = item, begin = 0, end = (ix)n[%d];", name, TN__GPU_ROWS_AT(n));
         return;
     }
-    tn__line(p, "const ix part = item / (ix)n[%d], %s = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n), name,
-             TN__CUDA_GROUPS(n));
-    tn__line(p, "const ix begin = part * (ix)n[%d], left = (ix)n[%d] - begin;", TN__CUDA_SEGMENT(n),
-             TN__CUDA_ROWS_AT(n));
-    tn__line(p, "const ix end = begin + (left < (ix)n[%d] ? left : (ix)n[%d]);", TN__CUDA_SEGMENT(n),
-             TN__CUDA_SEGMENT(n));
+    tn__line(p, "const ix part = item / (ix)n[%d], %s = item - part * (ix)n[%d];", TN__GPU_GROUPS(n), name,
+             TN__GPU_GROUPS(n));
+    tn__line(p, "const ix begin = part * (ix)n[%d], left = (ix)n[%d] - begin;", TN__GPU_SEGMENT(n),
+             TN__GPU_ROWS_AT(n));
+    tn__line(p, "const ix end = begin + (left < (ix)n[%d] ? left : (ix)n[%d]);", TN__GPU_SEGMENT(n),
+             TN__GPU_SEGMENT(n));
 }

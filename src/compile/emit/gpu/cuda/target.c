@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels in CUDA C: what they are called with and how they are launched. The loops of a nest are in a file a form, see
- * gpu/form.h; a nest runs over `blocks` blocks of threads, of which this one is number `block`.
+ * CUDA C: its words, what kernels are called with, and what they may use (cuda_helpers.cuh). The loops of a nest are in
+ * a file a form, see gpu/form.h; a nest runs over `blocks` blocks of threads, of which this one is number `block`.
  */
 #include "compile/emit/gpu/form.h"
 
@@ -10,32 +10,7 @@
 
 #include <stdio.h>
 
-#define MOST_BLOCKS ((int64_t)1 << 30)
 #define HALF_OF_REGISTERS 128 /* for each of a block's threads, so that two blocks have all */
-#define BLOCKS_OF_RANDOM 64 /* a multiprocessor: threads that take several vectors prepare once */
-
-static void loops(tn__printer *p)
-{
-    static void (*const emit[])(tn__printer *p, const tn__cu_form *f) = {
-        [TN__CUDA_ELEMENTWISE] = tn__cu_emit_elementwise, [TN__CUDA_TILES] = tn__cu_emit_tiles,
-        [TN__CUDA_ROWS] = tn__cu_emit_rows,               [TN__CUDA_COLUMNS] = tn__cu_emit_columns,
-        [TN__CUDA_COMBINE] = tn__cu_emit_combine,
-    };
-    if (p->nest->product.there) {
-        tn__emit_cuda_product(p);
-        return;
-    }
-    tn__cu_form f = tn__cu_form_of(p->emitter->chip, p->nest);
-    emit[f.kind](p, &f);
-}
-
-static int64_t items(const tn__emitter *emitter, const tn__nest *n)
-{
-    if (n->product.there)
-        return tn__nest_points(n);
-    tn__cu_form f = tn__cu_form_of(emitter->chip, n);
-    return f.kind == TN__CUDA_COMBINE ? f.groups : f.groups * f.segments;
-}
 
 /* Calls of a part's nests, one after another. */
 static void call_part(tn__text *text, int count, const tn__nest_call *call, int part, const char *block,
@@ -109,66 +84,26 @@ static void entry(tn__text *text, const tn__step *step, const char *name, int co
     tn__text_add(text, "}\n\n");
 }
 
-/* Threads for so few rows that a block of the usual size would leave multiprocessors idle. */
-static int threads_of_rows(const tn__capabilities *chip, const tn__cu_form *f)
-{
-    int threads = f->threads;
-    while (threads > 32 && threads > f->lanes &&
-           f->groups * f->segments * f->lanes <= (int64_t)threads / 2 * chip->multiprocessors)
-        threads /= 2;
-    return threads;
-}
-
-/* A single nest: a block for each group, in which all threads take part, but for tiles, whose number is part of their
- * text. */
-static void launch_nest(const tn__emitter *emitter, const tn__nest *nest, bool alone, tn__part_launch *to)
-{
-    tn__cu_form f = tn__cu_form_of(emitter->chip, nest);
-    to->shared = (int)(f.shared + f.exchanged);
-    to->threads = f.kind == TN__CUDA_ROWS && alone ? threads_of_rows(emitter->chip, &f) : f.threads;
-    to->most_threads = f.threads;
-    to->resident = f.resident;
-    to->cluster = f.cluster;
-    to->all_threads = f.kind != TN__CUDA_TILES;
-    int64_t share = f.cluster ? f.cluster : 1; /* blocks that have a row */
-    int64_t each = f.kind == TN__CUDA_ROWS          ? share * to->threads / f.lanes
-                   : f.kind == TN__CUDA_ELEMENTWISE ? (int64_t)to->threads * f.batch
-                                                    : 1;
-    int64_t blocks = (items(emitter, nest) + each - 1) / each;
-    int64_t most = tn__cu_makes_random(nest) ? (int64_t)BLOCKS_OF_RANDOM * emitter->chip->multiprocessors : MOST_BLOCKS;
-    to->blocks = share * (blocks > most / share ? most / share : blocks < 1 ? 1 : blocks);
-}
-
-/* Several nests: one block that runs through them. */
-static void launch_nests(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *to)
-{
-    to->blocks = 1;
-    to->all_threads = true;
-    to->threads = alone ? TN__CUDA_TOGETHER : TN__CUDA_THREADS;
-    for (int i = 0; i < part->count; i++) {
-        tn__cu_form f = tn__cu_form_of(emitter->chip, part->nest[i]);
-        int shared = (int)(f.shared + f.exchanged);
-        to->shared = shared > to->shared ? shared : to->shared;
-        to->threads = f.threads > to->threads ? f.threads : to->threads;
-    }
-    to->most_threads = to->threads;
-}
-
-static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *to)
-{
-    if (part->nest[0]->product.there)
-        tn__launch_cuda_product(part->nest[0], emitter->chip, to);
-    else if (part->count == 1)
-        launch_nest(emitter, part->nest[0], alone, to);
-    else
-        launch_nests(emitter, part, alone, to);
-}
+static const tn__word words[] = {
+    {"memory", ""},
+    {"shared", ""},
+    {"thread", "threadIdx.x"},
+    {"threads", "blockDim.x"},
+    {"barrier", "__syncthreads()"},
+    {"warp_barrier", "__syncwarp()"},
+    {"unroll", "#pragma unroll"},
+    {"unroll_by", "#pragma unroll $1"},
+    {"vector", "tn_pack<$1, $2>"},
+    {"reference", "tn_pack<$1, $2> &"},
+    {NULL, NULL},
+};
 
 /* Of float16 and bfloat16. */
 static const char *const brief[TN__OP_COUNT] = {[TN__OP_TANH] = "tns_brief_tanh_f32",
                                                 [TN__OP_GELU] = "tns_brief_gelu_f32"};
 
 const tn__emit_target tn__emit_target_cuda = {
+    .words = words,
     .policy = &tn__gpu_policy,
     .nest_head =
         "static __device__ __forceinline__ void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
@@ -182,11 +117,8 @@ const tn__emit_target tn__emit_target_cuda = {
     .rounding = "TN_HOT tn_f32 tn_round_f16(tn_f32 x) { return tn_f16_to_f32(tn_f32_to_f16(x)); }\n"
                 "TN_HOT tn_f32 tn_round_bf16(tn_f32 x) { return tn_bf16_to_f32(tn_f32_to_bf16(x)); }\n",
     .random_helpers = (const char *)tn__embed_cuda_random,
-    .splits = tn__cu_splits,
-    .single = TN__CUDA_SINGLE,
-    .loops = loops,
-    .items = items,
-    .extras = tn__cu_extras,
+    .product_loops = tn__emit_cuda_product,
+    .product_launch = tn__launch_cuda_product,
+    TN__GPU_FORMS,
     .entry = entry,
-    .launch = launch,
 };

@@ -23,7 +23,7 @@
 
 /* Elements a thread keeps in registers between its loads and its stores, if none is fetched ahead. */
 #define AT_ONCE 16
-/* Of the 64 K registers of a multiprocessor, for each of the threads of two blocks of TN__CUDA_THREADS: more than half
+/* Of the 64 K registers of a multiprocessor, for each of the threads of two blocks of TN__GPU_THREADS: more than half
  * of them, and the rest; and words of a thread's sums for which half of them are enough. */
 #define MORE_REGISTERS 136
 #define LESS_REGISTERS 120
@@ -302,7 +302,7 @@ void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip,
     if (chip->multiprocessors && tn__product_is_long(nest))
         launch->spread = (int)((blocks + chip->multiprocessors - 1) / chip->multiprocessors);
     int words = t->rows_each * t->columns_each * (int)tn_dtype_size(nest->product.dtype) / 4;
-    if (launch->spread == 1 && t->threads == TN__CUDA_THREADS && words <= FEW_WORDS)
+    if (launch->spread == 1 && t->threads == TN__GPU_THREADS && words <= FEW_WORDS)
         launch->registers = t->main_loop == TN__MAIN_LOOP_RESIDENT ? LESS_REGISTERS
                             : t->main_loop == TN__MAIN_LOOP_PLAIN  ? MORE_REGISTERS
                                                                    : 0;

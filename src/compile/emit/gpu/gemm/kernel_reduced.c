@@ -104,7 +104,7 @@ static void finish(tn__printer *p, int level)
 
 static void store_items(tn__printer *p)
 {
-    if (!tn__cu_has_row_values(p->nest))
+    if (!tn__gpu_has_row_values(p->nest))
         return;
     tn__line(p, "if (lane == 0) {");
     p->in_tile = false;
@@ -169,7 +169,7 @@ void tn__product_emit_rows(tn__printer *p)
         combine_row(p, level);
         finish(p, level);
     }
-    if (tn__cu_has_row_values(p->nest)) /* shuffles order no memory: others may still read what a value takes over */
+    if (tn__gpu_has_row_values(p->nest)) /* shuffles order no memory: others may still read what a value takes over */
         tn__line(p, "__syncwarp();");
     store_items(p);
     tn__line(p, "}");
@@ -194,7 +194,7 @@ void tn__product_emit_columns(tn__printer *p)
         combine_column(p, level);
         finish(p, level);
     }
-    if (tn__cu_has_row_values(p->nest) && tn__cu_ends_uncombined(p->nest)) /* else combine_column waited */
+    if (tn__gpu_has_row_values(p->nest) && tn__gpu_ends_uncombined(p->nest)) /* else combine_column waited */
         tn__line(p, "__syncthreads();");
     tn__line(p, "if (own_column >= columns) return;");
     p->lane = "0";

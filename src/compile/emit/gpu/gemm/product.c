@@ -443,6 +443,6 @@ const tn__target_policy tn__gpu_policy = {
     .join_back_to_back = tn__product_join_back_to_back,
     .settle = tn__product_settle,
     .settle_horizontal = tn__product_settle_horizontal,
-    .needs_splitting = tn__cu_needs_splitting,
-    .holds_rows = tn__cu_holds_rows,
+    .needs_splitting = tn__gpu_needs_splitting,
+    .holds_rows = tn__gpu_holds_rows,
 };
