@@ -11,6 +11,7 @@
 /* What keys each query may look at. */
 typedef struct looks {
     tn__node *allowed; /* bool, or NULL: all */
+    bool some;         /* each query may look at one at least */
     tn__node *added;   /* to the scores, or NULL */
 } looks;
 
@@ -26,7 +27,7 @@ static tn__node *causal_mask(const tn__node *scores)
 
 static looks looks_of(tn__node *mask, bool causal, const tn__node *scores)
 {
-    looks l = {NULL, NULL};
+    looks l = {.some = !mask};
     if (mask && mask->dtype == TN_BOOL)
         l.allowed = mask;
     else if (mask)
@@ -36,8 +37,9 @@ static looks looks_of(tn__node *mask, bool causal, const tn__node *scores)
     return l;
 }
 
-/* The softmax over the keys that may be looked at; zeros where there are none. What is masked has a finite score, so
- * that no gradient is NaN. */
+/* The softmax over the keys that may be looked at; zeros where there are none: what is masked has a finite score then,
+ * so that no gradient is NaN. Where each query has a key, an infinite one makes zeros of the others, and backward needs
+ * the weights alone, not the scores. */
 static tn__node *weights_of(tn__node *scores, const looks *l)
 {
     TN__PASS_ERROR(scores);
@@ -47,9 +49,10 @@ static tn__node *weights_of(tn__node *scores, const looks *l)
     if (!l->allowed)
         return tn__softmax(TN__OP_SOFTMAX, scores, last);
     TN__PASS_ERROR(scores);
-    tn__node *masked = tn__where(l->allowed, scores, like(scores, -1e30));
+    tn__node *masked = tn__where(l->allowed, scores, like(scores, l->some ? -INFINITY : -1e30));
     TN__PASS_ERROR(masked);
-    return tn__only_where(l->allowed, tn__softmax(TN__OP_SOFTMAX, masked, last));
+    tn__node *weights = tn__softmax(TN__OP_SOFTMAX, masked, last);
+    return l->some ? weights : tn__only_where(l->allowed, weights);
 }
 
 static bool fit(const tn__node *q, const tn__node *k, const tn__node *v)

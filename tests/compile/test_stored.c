@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What plans store: sums that go on from layer to layer, so that no kernel adds them up anew from all layers; and not
- * casts that only a few elements are chosen of. */
+/* What plans store: sums that go on from layer to layer, so that no kernel adds them up anew from all layers; what a
+ * product reads, in whatever shape; and not casts that only a few elements are chosen of, nor what a few operations
+ * compute again. */
 #include <tanso.h>
 
 #include "graphs.h"
@@ -104,9 +105,82 @@ static void test_chosen(void **state)
     tn__graph_free(&graph);
 }
 
+static int stored_in(const tn__graph *graph, int k)
+{
+    tn__plan *plan = graph_plan(graph, device(k), TN_MATMUL_FLOAT32);
+    int stored = 0;
+    for (int i = 0; i < plan->program.step_count; i++)
+        stored += large(&plan->program.step[i], true);
+    tn__plan_free(plan);
+    return stored;
+}
+
+/* A layer between two products whose rows lie in two axes, as of a text's words: x is the sum of a product and a bias,
+ * and x f(x) goes into the next one, and x f(x) times that one is the result. Only these four are stored: the reshapes
+ * in front of the products do not have x and f(x) stored to be read in another shape. */
+static void test_between_products(void **state)
+{
+    (void)state;
+    const tn__shape *flat = shape(2, N, N), *split = shape(3, 6, N / 6, N);
+    tn__graph graph = {0};
+    int a = graph_leaf(&graph, flat, false), bias = graph_leaf(&graph, shape(3, 1, 1, N), false);
+    int first = graph_op(&graph, TN__OP_RESHAPE, split, graph_op(&graph, TN__OP_MATMUL, flat, a, a), -1);
+    int x = graph_op(&graph, TN__OP_ADD, split, first, graph_expand(&graph, bias, split));
+    int f = graph_op(&graph, TN__OP_NEGATIVE, split, graph_op(&graph, TN__OP_SQUARE, split, x, -1), -1);
+    int y = graph_op(&graph, TN__OP_MULTIPLY, split, x, f);
+    int second = graph_op(&graph, TN__OP_MATMUL, flat, graph_op(&graph, TN__OP_RESHAPE, flat, y, -1), a);
+    second = graph_op(&graph, TN__OP_RESHAPE, split, second, -1);
+    graph_result(&graph, graph_op(&graph, TN__OP_MULTIPLY, split, graph_op(&graph, TN__OP_MULTIPLY, split, f, x),
+                                  graph_op(&graph, TN__OP_ADD, split, f, second)));
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(stored_in(&graph, k), 4);
+    tn__graph_free(&graph);
+}
+
+/* The fourth square of a square takes four operations, though fifteen are written if each is written out; needed on
+ * both sides of a product, it is computed twice. That of nine is stored. */
+static void test_few_operations(void **state)
+{
+    (void)state;
+    const tn__shape *s = shape(2, N, N);
+    for (int squares = 4; squares <= 9; squares += 5) {
+        tn__graph graph = {0};
+        int a = graph_leaf(&graph, s, false), power = a;
+        for (int i = 0; i < squares; i++)
+            power = graph_op(&graph, TN__OP_MULTIPLY, s, power, power);
+        int before = graph_op(&graph, TN__OP_NEGATIVE, s, power, -1);
+        int product = graph_op(&graph, TN__OP_MATMUL, s, before, a);
+        graph_result(&graph, graph_op(&graph, TN__OP_ADD, s, power, product));
+        assert_int_equal(stored_in(&graph, 0), squares > 8 ? 4 : 3);
+        tn__graph_free(&graph);
+    }
+}
+
+/* A GPU computes a sigmoid again, of a large array and of what is read anyway, however often its argument reads it. */
+static void test_large_sigmoid(void **state)
+{
+    (void)state;
+    const tn__shape *s = shape(2, 1024, 1024);
+    for (int k = 0; k < 2; k++) {
+        tn__graph graph = {0};
+        int a = graph_leaf(&graph, s, false), x = graph_op(&graph, TN__OP_MATMUL, s, a, a);
+        int cubed = graph_op(&graph, TN__OP_MULTIPLY, s, x, graph_op(&graph, TN__OP_SQUARE, s, x, -1));
+        int gate = graph_op(&graph, TN__OP_SIGMOID, s, cubed, -1);
+        int product = graph_op(&graph, TN__OP_MATMUL, s, graph_op(&graph, TN__OP_MULTIPLY, s, x, gate), a);
+        graph_result(&graph, graph_op(&graph, TN__OP_MULTIPLY, s, gate, product));
+        tn__plan *plan = graph_plan_once(&graph, device(k));
+        int outputs = 0;
+        for (int i = 0; i < plan->program.step_count; i++)
+            outputs += plan->program.step[i].output_count;
+        assert_int_equal(outputs, k ? 4 : 5); /* both products, what goes into the second, the result; the sigmoid */
+        tn__plan_free(plan);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_one_kernel),
-                                       cmocka_unit_test(test_chosen)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),           cmocka_unit_test(test_one_kernel),
+                                       cmocka_unit_test(test_chosen),           cmocka_unit_test(test_between_products),
+                                       cmocka_unit_test(test_few_operations),   cmocka_unit_test(test_large_sigmoid)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

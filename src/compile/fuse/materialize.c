@@ -9,15 +9,9 @@
 
 #define MAX_INLINED 96  /* operations computed inside another value's loop */
 #define MAX_REPEATED 8  /* operations worth computing again for each of several users */
+#define FEW 16          /* times fewer elements, which cost nothing beside */
 #define LARGE (1 << 20) /* a GPU computes so many elements again faster than it writes and reads them */
 #define MOST_READ 16    /* different arrays that a value worth computing again is made of */
-
-static bool is_library(int kind)
-{
-    return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE ||
-           kind == TN__KIND_TRANSFER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY ||
-           kind == TN__KIND_CONVOLVE;
-}
 
 /* What is read through a window must be in memory. */
 static void store_base(tn__fuser *f, int v)
@@ -52,7 +46,7 @@ static void store_what_is_read(tn__fuser *f)
         if (!value->uses)
             continue;
         int kind = tn__value_kind(value);
-        if (is_library(kind)) {
+        if (tn__kind_is_library(kind)) {
             f->base.stored[v] = true;
             for (int i = 0; i < value->arity; i++)
                 store_base(f, value->in[i]);
@@ -72,20 +66,19 @@ static void store_what_is_read(tn__fuser *f)
 
 /* What it takes to compute a value again. */
 typedef struct cost {
-    int weight;     /* operations */
+    int weight;     /* operations, of which those that are used twice may be counted twice */
     int expensive;  /* of them, exp and its like: functions of one float32 number */
     bool costly;    /* what is worse */
-    int64_t bytes;  /* that are read */
 } cost;
 
-static int64_t bytes_of(const tn__value *v) { return v->shape->size * (int64_t)tn_dtype_size(v->dtype); }
-
-/* A GPU has an exponential sooner than the bytes of a large array, unless what it is made of is even more of them. */
-static bool is_costly(const tn__fuser *f, const tn__value *v, const cost *c)
+static bool computes_something(const tn__value *v)
 {
-    bool reads_less = v->shape->size >= LARGE && c->bytes <= bytes_of(v) + bytes_of(v) / 8;
-    return c->costly || c->expensive > (tn__on_gpu(f->device) && reads_less);
+    int kind = tn__value_kind(v);
+    return kind == TN__KIND_MAP || kind == TN__KIND_USER || kind == TN__KIND_GATHER || kind == TN__KIND_REDUCE ||
+           (kind == TN__KIND_GENERATE && v->op != TN__OP_IOTA);
 }
+
+static int64_t bytes_of(const tn__value *v) { return v->shape->size * (int64_t)tn_dtype_size(v->dtype); }
 
 /* How many products and the like lie behind one another up to a value, and up to the first and the last of its users:
  * no kernel computes users that such a value lies between. */
@@ -101,7 +94,7 @@ static level *find_levels(const tn__graph *graph)
         level_of[v].first = INT32_MAX;
         for (int i = 0; i < value->arity; i++) {
             const level *in = &level_of[value->in[i]];
-            int own = in->own + is_library(tn__value_kind(&graph->value[value->in[i]]));
+            int own = in->own + tn__kind_is_library(tn__value_kind(&graph->value[value->in[i]]));
             level_of[v].own = own > level_of[v].own ? own : level_of[v].own;
         }
         for (int i = 0; i < value->arity && value->uses; i++) {
@@ -135,19 +128,54 @@ static bool list_read(const tn__fuser *f, int v, int *list, int *count)
     return true;
 }
 
-/* Is it sooner written and read again than computed again, from more than two arrays of its size, in another kernel? As
- * a sum that goes on from layer to layer is. */
-static bool reads_much(const tn__fuser *f, int v, const level *l)
+/* The bytes that are read where a value is computed, each array once; -1: those of too many arrays. */
+static int64_t bytes_read(const tn__fuser *f, int v)
 {
     int list[MOST_READ + 1], count = 0;
-    if (l->first >= l->last || !list_read(f, v, list, &count))
-        return false;
+    if (!list_read(f, v, list, &count))
+        return -1;
     int64_t bytes = 0, own = bytes_of(&f->graph->value[v]);
     for (int i = 0; i < count; i++) { /* it may read a window of more */
         int64_t read = bytes_of(&f->graph->value[list[i]]);
         bytes += read < own ? read : own;
     }
-    return bytes > 2 * own;
+    return bytes;
+}
+
+/* A GPU has an exponential sooner than the bytes of a large array, unless what it is made of is even more of them. */
+static bool is_costly(const tn__fuser *f, int v, const cost *c)
+{
+    int64_t own = bytes_of(&f->graph->value[v]);
+    if (c->costly || !c->expensive || !tn__on_gpu(f->device) || f->graph->value[v].shape->size < LARGE)
+        return c->costly || c->expensive;
+    int64_t read = bytes_read(f, v);
+    return c->expensive > (read >= 0 && read <= own + own / 8);
+}
+
+/* Is it sooner written and read again than computed again, from more than two arrays of its size, in another kernel? As
+ * a sum that goes on from layer to layer is. */
+static bool reads_much(const tn__fuser *f, int v, const level *l)
+{
+    return l->first < l->last && bytes_read(f, v) > 2 * bytes_of(&f->graph->value[v]);
+}
+
+/* Does it take more than MAX_REPEATED operations to compute a value of so many elements, each of them counted once, and
+ * those of few elements, as of a row's statistics, not at all? */
+static bool takes_many(const tn__fuser *f, int v, int64_t size, int *list, int *count)
+{
+    const tn__value *value = &f->graph->value[v];
+    for (int k = 0; k < *count; k++)
+        if (list[k] == v)
+            return false;
+    if (computes_something(value) && value->shape->size > size / FEW) {
+        if (*count == MAX_REPEATED)
+            return true;
+        list[(*count)++] = v;
+    }
+    for (int i = 0; i < value->arity; i++)
+        if (!f->base.stored[value->in[i]] && takes_many(f, value->in[i], size, list, count))
+            return true;
+    return false;
 }
 
 /* Stores what is needed several times and costly, and cuts expressions that grow too long. */
@@ -162,14 +190,11 @@ static bool store_repeated(tn__fuser *f, bool fusion)
         int kind = tn__value_kind(value);
         if (!value->uses || tn__value_is_leaf(value) || kind == TN__KIND_CONST)
             continue;
-        bool computes = kind == TN__KIND_MAP || kind == TN__KIND_USER || kind == TN__KIND_GATHER ||
-                        kind == TN__KIND_REDUCE || (kind == TN__KIND_GENERATE && value->op != TN__OP_IOTA);
+        bool computes = computes_something(value);
         cost *c = &cost_of[v];
         for (int i = 0; i < value->arity && !f->base.stored[v]; i++) {
-            const tn__value *in = &graph->value[value->in[i]];
             const cost *of = &cost_of[value->in[i]];
             bool stored = f->base.stored[value->in[i]];
-            c->bytes += stored || tn__value_is_leaf(in) ? bytes_of(in) : of->bytes;
             c->weight += stored ? 0 : of->weight;
             c->expensive += stored ? 0 : of->expensive;
             c->costly |= !stored && of->costly;
@@ -182,7 +207,9 @@ static bool store_repeated(tn__fuser *f, bool fusion)
                      (expensive && !brief);
         if (!computes)
             continue;
-        bool again = value->uses > 1 && (is_costly(f, value, c) || c->weight > MAX_REPEATED ||
+        int list[MAX_REPEATED], count = 0;
+        bool again = value->uses > 1 && (is_costly(f, v, c) ||
+                                         (c->weight > MAX_REPEATED && takes_many(f, v, value->shape->size, list, &count)) ||
                                          (kind == TN__KIND_MAP && reads_much(f, v, &level_of[v])));
         if (!fusion || c->weight > MAX_INLINED || again)
             f->base.stored[v] = true;

@@ -73,6 +73,14 @@ static inline bool tn__value_is_leaf(const tn__value *v) { return v->op == TN__O
 static inline bool tn__value_is_wide(const tn__value *v) { return v->op == TN__OP_USER || v->op == TN__OP_CUSTOM; }
 static inline int tn__value_kind(const tn__value *v) { return tn__ops[v->op].kind; }
 
+/* Is a value of this kind made by one operation of arrays that are in memory, and no part of other values' kernels? */
+static inline bool tn__kind_is_library(int kind)
+{
+    return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE ||
+           kind == TN__KIND_TRANSFER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY ||
+           kind == TN__KIND_CONVOLVE;
+}
+
 /* Multiplications and additions of a CONVOLVE value. */
 int64_t tn__convolution_operations(const tn__graph *graph, const tn__value *value);
 

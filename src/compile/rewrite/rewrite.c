@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rewriting: the graph is rebuilt value by value. Equal expressions become one value; a reshape of an elementwise value
- * becomes the elementwise value of reshapes, so that reshapes end at leaves and products, where they cost nothing; what
+ * becomes the elementwise value of reshapes, so that reshapes end at leaves and products, where they cost nothing (what
+ * is stored anyway, for a product to read, stays as it is if they would not get there); what
  * is chosen of an array in another dtype becomes that dtype's value of what is chosen, so that the array need not be
  * stored in it; what is read of an array of which a part was replaced is read from that part, or from the array before.
  * Of gathers that are there for their look at the indices, those go whose indices something else looks
@@ -19,6 +20,7 @@ typedef struct rewriter {
     bool one_pass;        /* sums of squared deviations without their mean first */
     tn__graph to;         /* the new graph; values are numbered as there */
     int depth;            /* of the reshape under way */
+    bool *whole;          /* by values of the old graph: needed in memory alone, by libraries, maybe through views */
     int *table;           /* open addressing: 1 + value number */
     uint32_t mask;
 } rewriter;
@@ -88,22 +90,75 @@ static int reshaped_map(rewriter *r, int v, const tn__shape *shape)
     return intern(r, &copy);
 }
 
+static int view_of(rewriter *r, int v, const tn__shape *shape)
+{
+    while (r->to.value[v].op == TN__OP_RESHAPE && r->to.value[v].shape != shape)
+        v = r->to.value[v].in[0];
+    if (r->to.value[v].shape == shape)
+        return v;
+    tn__value view = {.op = TN__OP_RESHAPE, .dtype = r->to.value[v].dtype, .arity = 1, .in = {v}, .shape = shape,
+                      .leaf = -1, .scalar = -1, .uses = 1};
+    return intern(r, &view);
+}
+
+/* Does a reshape go down through it, and of it? */
+static bool is_reshaped(const rewriter *r, const tn__value *v)
+{
+    int kind = tn__value_kind(v);
+    bool map = kind == TN__KIND_MAP || (kind == TN__KIND_USER && !v->attr.user->raw && v->arity > 0);
+    bool once = v->uses == 1; /* uses of the old graph, carried along: a value needed in both shapes stays one */
+    return map && (once || is_cast_leaf(r, v));
+}
+
 static int reshaped(rewriter *r, int v, const tn__shape *shape)
 {
     tn__value value = r->to.value[v];
     if (value.shape == shape)
         return v;
     int kind = tn__value_kind(&value);
-    bool once = value.uses == 1; /* uses of the old graph, carried along: a value needed in both shapes stays one */
-    bool near = r->depth < MAX_RESHAPED;
-    bool map = kind == TN__KIND_MAP || (kind == TN__KIND_USER && !value.attr.user->raw && value.arity > 0);
-    if ((map && near && (once || is_cast_leaf(r, &value))) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
+    if ((is_reshaped(r, &value) && r->depth < MAX_RESHAPED) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
         return reshaped_map(r, v, shape);
-    if (value.op == TN__OP_RESHAPE)
-        return reshaped(r, value.in[0], shape);
-    tn__value view = {.op = TN__OP_RESHAPE, .dtype = value.dtype, .arity = 1, .in = {v}, .shape = shape, .leaf = -1,
-                      .scalar = -1, .uses = 1};
-    return intern(r, &view);
+    return value.op == TN__OP_RESHAPE ? reshaped(r, value.in[0], shape) : view_of(r, v, shape);
+}
+
+/* Would its reshape end at elementwise values, which would be stored only to be read in another shape? */
+static bool gets_stuck(const rewriter *r, int v, int depth)
+{
+    const tn__value *value = &r->to.value[v];
+    int kind = tn__value_kind(value);
+    if (kind == TN__KIND_VIEW)
+        return gets_stuck(r, value->in[0], depth);
+    if (kind != TN__KIND_MAP && kind != TN__KIND_USER)
+        return false;
+    if (!is_reshaped(r, value) || depth == MAX_RESHAPED)
+        return true;
+    for (int i = 0; i < value->arity; i++)
+        if (gets_stuck(r, value->in[i], depth + 1))
+            return true;
+    return false;
+}
+
+static int reshape(rewriter *r, int old, const tn__value *v)
+{
+    bool stays = r->whole[old] && gets_stuck(r, v->in[0], 0);
+    return stays ? view_of(r, v->in[0], v->shape) : reshaped(r, v->in[0], v->shape);
+}
+
+static bool *find_whole(const tn__graph *graph)
+{
+    bool *whole = tn__alloc((size_t)graph->count + 1);
+    if (!whole)
+        return NULL;
+    memset(whole, true, (size_t)graph->count);
+    for (int i = 0; i < graph->result_count; i++)
+        whole[graph->result[i]] = false;
+    for (int v = graph->count - 1; v >= 0; v--) {
+        const tn__value *value = &graph->value[v];
+        int kind = tn__value_kind(value);
+        for (int i = 0; i < value->arity && value->uses; i++)
+            whole[value->in[i]] &= tn__kind_is_library(kind) || (kind == TN__KIND_VIEW && whole[v]);
+    }
+    return whole;
 }
 
 /* Would the cast be stored only to be chosen from? Not a leaf's, and what it is of takes less memory. */
@@ -252,12 +307,12 @@ static void drop_second_looks(tn__graph *graph)
 bool tn__rewrite(tn__graph *graph, bool one_pass)
 {
     tn__graph_count_uses(graph);
-    rewriter r = {.one_pass = one_pass, .mask = 63};
+    rewriter r = {.one_pass = one_pass, .mask = 63, .whole = find_whole(graph)};
     while (r.mask < (uint32_t)graph->count * 4)
         r.mask = r.mask * 2 + 1;
     r.table = tn__calloc((size_t)r.mask + 1, sizeof *r.table);
     int *number = tn__alloc(sizeof(int) * ((size_t)graph->count + 1));
-    bool done = r.table && number;
+    bool done = r.table && r.whole && number;
     for (int v = 0; v < graph->count && done; v++) {
         tn__value value = graph->value[v];
         if (!value.uses)
@@ -266,7 +321,7 @@ bool tn__rewrite(tn__graph *graph, bool one_pass)
             value.in[i] = number[value.in[i]];
         int kind = tn__value_kind(&value);
         number[v] = kind == TN__KIND_CUSTOM || kind == TN__KIND_TIED ? custom(&r, &value)
-                    : value.op == TN__OP_RESHAPE                     ? reshaped(&r, value.in[0], value.shape)
+                    : value.op == TN__OP_RESHAPE                     ? reshape(&r, v, &value)
                     : kind == TN__KIND_GATHER                        ? gathered(&r, &value)
                     : value.op == TN__OP_SLICE                       ? sliced(&r, &value)
                                                                      : intern(&r, &value);
@@ -284,6 +339,7 @@ bool tn__rewrite(tn__graph *graph, bool one_pass)
         tn__graph_free(&r.to);
     }
     tn__free(number);
+    tn__free(r.whole);
     tn__free(r.table);
     return done;
 }
