@@ -167,15 +167,20 @@ static tn_status await_link(tn__linked *linked, const char *operation, const cha
     return tn__comm_await(linked->comm, &awaited, &done);
 }
 
+static bool enter(void *given)
+{
+    tn__device *device = given;
+    return device->ops->streams->stream_enter(device) == TN_OK;
+}
+
 static tn_status join(tn__linked *linked, const tn__link_name *name, const char *operation)
 {
     tn__why why = {""};
-    const tn__stream_ops *streams = linked->device->ops->streams;
     const tn__comm_place *place = &linked->comm->place;
-    if (!streams->stream_take(linked->device))
+    const tn__link_place here = {.enter = enter, .device = linked->device};
+    if (!enter(linked->device))
         return tn__comm_break(linked->comm, true);
-    linked->link = linked->transport->join(name, place->rank, place->size, &why);
-    streams->stream_give(linked->device);
+    linked->link = linked->transport->join(name, place->rank, place->size, &here, &why);
     if (!linked->link) {
         tn__fail(TN_ERR_IO, operation, "%s does not connect this rank's GPU: %s", linked->transport->name, why.text);
         return tn__comm_break(linked->comm, true);

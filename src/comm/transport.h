@@ -91,6 +91,12 @@ typedef struct tn__link_name {
     char bytes[128];
 } tn__link_name;
 
+/* The device that is connected; `enter` makes its context that of the thread that calls. */
+typedef struct tn__link_place {
+    bool (*enter)(void *device);
+    void *device;
+} tn__link_place;
+
 typedef struct tn__link tn__link; /* one rank's end of what connects the devices of a group */
 
 typedef enum tn__link_library { TN__LINK_ABSENT, TN__LINK_REFUSED, TN__LINK_THERE } tn__link_library;
@@ -104,8 +110,8 @@ typedef struct tn__link_transport {
     /* Whether it carries, and combines, this dtype; what only moves elements carries them all. */
     bool (*takes)(tn__transfer_kind kind, tn_comm_op op, tn_dtype dtype);
     bool (*make_name)(tn__link_name *name, tn__why *why);
-    /* Begins to connect the device whose context is current; tested until it is done. NULL with why not. */
-    tn__link *(*join)(const tn__link_name *name, int rank, int size, tn__why *why);
+    /* Begins to connect a device; tested until it is done. NULL with why not. */
+    tn__link *(*join)(const tn__link_name *name, int rank, int size, const tn__link_place *place, tn__why *why);
     /* Puts a transfer, whose addresses are the device's, on a stream; tested until it is there. False with why not. */
     bool (*start)(tn__link *link, const tn__transfer *transfer, void *stream, tn__why *why);
     /* 1: what was begun is done, so far as the host is concerned; 0: not yet; -1: the link has failed, with why. */

@@ -96,6 +96,7 @@ typedef struct tn__stream_ops {
      * current; NULL with a latched error. Afterwards it is given back. What may turn out to be spoilt is waited for. */
     void *(*stream_take)(tn__device *device);
     void (*stream_give)(tn__device *device);
+    tn_status (*stream_enter)(tn__device *device); /* makes the device's context current in this thread */
 } tn__stream_ops;
 
 struct tn__device {

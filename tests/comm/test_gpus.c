@@ -140,6 +140,10 @@ static int run_rank(const char *mode)
         return 1;
     if (strcmp(mode, "values") == 0)
         return check_values();
+    if (strcmp(mode, "hangs early") == 0)
+        (void)!tn_eval(tn_comm_broadcast(comm, here(tn_ones(TN_SHAPE(0))), 0)); /* connects, and transfers nothing */
+    if (rank == 1 && strcmp(mode, "hangs early") == 0)
+        hang();
     for (int i = 0; i < 4 && everybody() == TN_OK; i++) {
         if (rank == 1 && i == 1 && strcmp(mode, "ends") == 0)
             return 0;
@@ -164,6 +168,8 @@ static const run runs[] = {
     {"ends", "", {"rank 1 has ended", "all_reduce(sum) of float32 ()", "fewer calls"}, 0},
     {"killed", "", {"rank 1 has ended", "it was killed"}, 0},
     {"hangs", "", {"rank 1 does not answer", "TANSO_COMM_TIMEOUT"}, 0},
+    {"hangs early", "", {"rank 1 does not answer", "all_reduce(sum) of float32 ()"}, 0}, /* in the first transfer */
+    {"dies", "TANSO_FAKE_NCCL_DIES=1", {"rank 1 has ended", "the connecting of GPUs", "it was killed"}, 0},
     {"network", "TANSO_FAKE_NCCL_FAILS=2", {"NCCL", "the network, or another rank, failed: as the test says"}, 1},
     {"version", "TANSO_FAKE_NCCL_VERSION=30102", {"rank 0", "NCCL 3.1.2", "expected one of major version 2"}, 1},
     {"absent", "LD_LIBRARY_PATH=$TANSO_TEST_DRIVER:$TANSO_TEST_KERNELS",
@@ -192,10 +198,10 @@ static FILE *begin(const run *r, int number, int port)
     snprintf(command, sizeof command,
              "unset CUDA_HOME CUDA_PATH TANSO_TEST_DEVICE; "
              "export LD_LIBRARY_PATH=\"$TANSO_TEST_DRIVER:$TANSO_TEST_NCCL\"; %s WORLD_SIZE=2 RANK=%d "
-             "MASTER_ADDR=127.0.0.1 MASTER_PORT=%d TANSO_COMM_TIMEOUT=%d TANSO_TEST_GPUS=%s "
+             "MASTER_ADDR=127.0.0.1 MASTER_PORT=%d TANSO_COMM_TIMEOUT=%d TANSO_TEST_GPUS='%s' "
              "TANSO_EMULATOR_FOLDER=\"$TANSO_TEST_KERNELS\" TANSO_CACHE_DIR=\"$TANSO_TEST_KERNELS\" exec '%s' gpus "
              "2>&1",
-             r->environment, number, port, strcmp(r->mode, "hangs") == 0 ? 3 : 60, r->mode,
+             r->environment, number, port, strncmp(r->mode, "hangs", 5) == 0 ? 3 : 60, r->mode,
              self);
     return popen(command, "r");
 }
@@ -225,7 +231,7 @@ static void test_ranks(void **state)
             static char text[1 << 16];
             text[fread(text, 1, sizeof text - 1, output[i][r])] = 0;
             pclose(output[i][r]);
-            if (r == 0 && strcmp(runs[i].mode, "hangs") == 0)
+            if (r == 0 && strncmp(runs[i].mode, "hangs", 5) == 0)
                 end_hanging(port[i]);
             for (int w = 0; w < 3 && runs[i].words[w] && (r == 0 || runs[i].both); w++)
                 if (!strstr(text, runs[i].words[w]))

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cuda/fake.h"
 
@@ -54,15 +55,18 @@ static void reach(event *e, uint64_t version)
 
 /* ---- doing ---- */
 
-/* False if the first item waits for an event that has not been reached. */
+/* False if the first item waits for an event that has not been reached, or is not done. */
 static bool step(stream *s)
 {
     item i = s->item[s->first];
     if (i.kind == WAIT && i.event->reached < i.version)
         return false;
+    if (i.kind == WORK && i.work->goes && !i.work->goes(i.work->call))
+        return false;
     s->first++;
     if (i.kind == WORK) {
-        fake_do(i.work);
+        if (!i.work->goes)
+            fake_do(i.work);
         free(i.work);
     } else if (i.kind == RECORD) {
         reach(i.event, i.version);
@@ -74,17 +78,24 @@ static bool step(stream *s)
     return true;
 }
 
-/* Until an event is reached; NULL: until the stream is empty. */
-static void drain(stream *s, const event *until, uint64_t version)
+/* Until an event is reached; NULL: until the stream is empty. False: not yet, for what is not done, which who is
+ * patient waits for. */
+static bool drain_for(stream *s, const event *until, uint64_t version, bool patient)
 {
     while (s->first < s->last && !(until && until->reached >= version)) {
         item i = s->item[s->first];
-        if (!step(s))
-            drain(i.where, i.event, i.version);
+        if (step(s) || (i.kind == WAIT && drain_for(i.where, i.event, i.version, patient)))
+            continue;
+        if (!patient)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
     while (!until && s->first < s->last && s->item[s->first].kind == RECORD)
         step(s);
+    return true;
 }
+
+static void drain(stream *s, const event *until, uint64_t version) { drain_for(s, until, version, true); }
 
 /* Some of what any stream has asked for. */
 static void throw_dice(void)
@@ -194,7 +205,7 @@ CUresult fake_stream_ask(CUstream where)
     stream *s = (stream *)where;
     pthread_mutex_lock(&lock);
     if (++s->questions > MOST_QUESTIONS)
-        drain(s, NULL, 0);
+        drain_for(s, NULL, 0, false);
     pthread_mutex_unlock(&lock);
     return fake_waiting(where) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }

@@ -22,6 +22,7 @@ typedef struct fake_work {
     tn__cuda_failure failure;
     const void *call; /* CALL: what fake.closes has made of a launch */
     void (*calls)(const void *call); /* by whom; NULL: fake.calls */
+    bool (*goes)(const void *call);  /* CALL: instead, again and again until it tells that it is done */
 } fake_work;
 
 /* Puts work on a stream, or into the graph that is captured from it: fake.c's. */

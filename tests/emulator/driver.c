@@ -172,6 +172,13 @@ static CUresult change(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NOD
     return fake_patch(exec, node, params);
 }
 
+/* For libraries of the tests' own (tests/nccl): what goes on elsewhere, and is done when `goes` says so. */
+__attribute__((visibility("default"))) CUresult emulated_put(CUstream stream, bool (*goes)(const void *call),
+                                                             const void *call)
+{
+    return fake_put(stream, &(fake_work){.kind = FAKE_CALL, .goes = goes, .call = call});
+}
+
 __attribute__((constructor)) static void prepare(void)
 {
     library_prepare();

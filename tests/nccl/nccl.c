@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libnccl.so.2 for GPUs that are not there: those of a driver of the tests' own, whose memory is the host's. Ranks meet
- * in shared memory, where each two have a box for each direction. What is asked for is done bit by bit when somebody
- * asks how it is going, as NCCL's communicators do that do not block; what the stream was asked before is done first.
+ * in shared memory, where each two have a box for each direction. Its communicators block: who makes one waits for all,
+ * and so does the first transfer of each, as connections are made then; later ones are put on the stream. A thread asks
+ * that how it is going, again and again, since transfers go on without anybody's waiting for them.
  *
- * TANSO_FAKE_NCCL_VERSION says which version it is, TANSO_FAKE_NCCL_FAILS after how many transfers the network fails.
+ * TANSO_FAKE_NCCL_VERSION says which version it is, TANSO_FAKE_NCCL_FAILS after how many transfers the network fails,
+ * TANSO_FAKE_NCCL_DIES which rank is killed while it connects.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <nccl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ops/scalar.h"
@@ -31,7 +36,7 @@ typedef struct box {
 } box;
 
 typedef struct meeting {
-    _Atomic int joined;
+    _Atomic int joined, connected;
     box boxes[]; /* from rank, to rank */
 } meeting;
 
@@ -57,11 +62,19 @@ struct ncclComm {
     size_t size_of;
     char name[128];
     int rank, size, transfers;
-    piece *pieces;
-    sum sum;
+    _Atomic int under_way; /* transfers that are on a stream */
+    _Atomic bool aborted;
 };
 
+typedef struct transfer {
+    ncclComm_t comm;
+    cudaStream_t stream;
+    piece *pieces;
+    sum sum;
+} transfer;
+
 static int depth;
+static transfer *group; /* what is being asked for as one */
 
 /* ---- numbers ---- */
 
@@ -136,17 +149,15 @@ static size_t size_of(ncclDataType_t type)
 
 /* ---- pieces ---- */
 
-static void finish(ncclComm_t c)
+static void finish(transfer *t)
 {
-    sum *s = &c->sum;
+    sum *s = &t->sum;
     size_t bytes = s->count * s->itemsize;
     if (!s->parts)
         return;
-    for (int r = 1; r < c->size; r++)
+    for (int r = 1; r < t->comm->size; r++)
         combine(s->parts, s->parts + (size_t)r * bytes, s->count, s->type, s->op);
     memcpy(s->to, s->parts, bytes);
-    free(s->parts);
-    s->parts = NULL;
 }
 
 static void move(ncclComm_t c, piece *p)
@@ -163,15 +174,28 @@ static void move(ncclComm_t c, piece *p)
     }
 }
 
-/* Whether all is done. Of several pieces one way, to or from one rank, the first comes first. */
-static bool go_on(ncclComm_t c)
+static void forget(transfer *t)
 {
-    for (piece **at = &c->pieces; *at;) {
-        piece *p = *at, *before = c->pieces;
+    while (t->pieces) {
+        piece *next = t->pieces->next;
+        free(t->pieces);
+        t->pieces = next;
+    }
+    free(t->sum.parts);
+    atomic_fetch_sub(&t->comm->under_way, 1);
+    free(t);
+}
+
+/* Whether all is done. Of several pieces one way, to or from one rank, the first comes first. */
+static bool goes(const void *given)
+{
+    transfer *t = (transfer *)given;
+    for (piece **at = &t->pieces; *at && !t->comm->aborted;) {
+        piece *p = *at, *before = t->pieces;
         while (before != p && (before->peer != p->peer || before->out != p->out))
             before = before->next;
         if (before == p)
-            move(c, p);
+            move(t->comm, p);
         if (p->left) {
             at = &p->next;
             continue;
@@ -179,37 +203,92 @@ static bool go_on(ncclComm_t c)
         *at = p->next;
         free(p);
     }
-    if (!c->pieces)
-        finish(c);
-    return !c->pieces;
+    if (t->pieces && !t->comm->aborted)
+        return false;
+    if (!t->comm->aborted)
+        finish(t);
+    forget(t);
+    return true;
 }
 
-static void add(ncclComm_t c, bool out, int peer, const void *at, size_t bytes)
+static void add(transfer *t, bool out, int peer, const void *at, size_t bytes)
 {
-    piece **last = &c->pieces, *new = calloc(1, sizeof *new);
+    piece **last = &t->pieces, *new = calloc(1, sizeof *new);
     while (*last)
         last = &(*last)->next;
     *new = (piece){.out = out, .peer = peer, .at = (char *)at, .left = bytes};
     *last = new;
 }
 
-/* The stream comes to where it is asked for this. */
-static void arrive(ncclComm_t c, cudaStream_t stream)
+static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL); }
+
+/* A transfer to be filled in; NULL: it was called off while this rank waited for the others. */
+static transfer *begin(ncclComm_t c, cudaStream_t stream)
 {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    int (*wait)(void *) = driver ? (int (*)(void *))dlsym(driver, "cuStreamSynchronize") : NULL;
-    if (wait)
-        wait(stream);
-    c->transfers++;
+    if (group)
+        return group;
+    if (c->transfers++ == 0)
+        atomic_fetch_add(&c->at->connected, 1);
+    while (c->at->connected < c->size && !c->aborted)
+        rest();
+    transfer *t = c->aborted ? NULL : calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    atomic_fetch_add(&c->under_way, 1);
+    *t = (transfer){.comm = c, .stream = stream};
+    group = depth ? t : NULL;
+    return t;
 }
 
-static void reduce(ncclComm_t c, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op)
+static void *symbol(const char *name)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return driver ? dlsym(driver, name) : NULL;
+}
+
+#define STREAMS 8
+static _Atomic(void *) used[STREAMS];
+
+static void *ask_on(void *ask)
+{
+    for (;; rest())
+        for (int i = 0; i < STREAMS; i++)
+            if (used[i])
+                ((int (*)(void *))ask)(used[i]);
+    return NULL;
+}
+
+static void ask(void)
+{
+    pthread_t thread;
+    void *function = symbol("cuStreamQuery");
+    if (function && pthread_create(&thread, NULL, ask_on, function) == 0)
+        pthread_detach(thread);
+}
+
+/* What is filled in goes on its stream. */
+static ncclResult_t end(transfer *t)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int (*put)(void *, bool (*)(const void *), const void *) = NULL, at = 0;
+    if (depth)
+        return ncclSuccess;
+    while (at < STREAMS - 1 && used[at] && used[at] != (void *)t->stream)
+        at++;
+    used[at] = t->stream;
+    pthread_once(&once, ask);
+    put = (int (*)(void *, bool (*)(const void *), const void *))symbol("emulated_put");
+    return put && put(t->stream, goes, t) == 0 ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+static void reduce(transfer *t, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op)
 {
     size_t bytes = count * size_of(type);
-    c->sum = (sum){.parts = malloc((size_t)c->size * bytes), .to = to, .count = count, .itemsize = size_of(type),
+    int size = t->comm->size;
+    t->sum = (sum){.parts = malloc((size_t)size * bytes), .to = to, .count = count, .itemsize = size_of(type),
                    .type = type, .op = op};
-    for (int r = 0; r < c->size; r++)
-        add(c, false, r, c->sum.parts + (size_t)r * bytes, bytes);
+    for (int r = 0; r < size; r++)
+        add(t, false, r, t->sum.parts + (size_t)r * bytes, bytes);
 }
 
 /* ---- NCCL ---- */
@@ -232,9 +311,12 @@ API ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 
 API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
+    const char *dies = getenv("TANSO_FAKE_NCCL_DIES");
     struct ncclComm *c = calloc(1, sizeof *c);
-    if (config->blocking != 0 || !c)
+    if (config->blocking != 1 || !c)
         return ncclInvalidUsage;
+    if (dies && atoi(dies) == rank)
+        raise(SIGKILL);
     snprintf(c->name, sizeof c->name, "%s", id.internal);
     c->rank = rank;
     c->size = size;
@@ -247,18 +329,17 @@ API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId
     if (c->at == MAP_FAILED)
         return ncclSystemError;
     atomic_fetch_add(&c->at->joined, 1);
+    while (c->at->joined < size)
+        rest();
+    shm_unlink(c->name);
     *comm = c;
-    return ncclInProgress;
+    return ncclSuccess;
 }
 
 API ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *state)
 {
     const char *most = getenv("TANSO_FAKE_NCCL_FAILS");
-    if (c->at->joined == c->size)
-        shm_unlink(c->name);
-    *state = most && c->transfers > atoi(most)                ? ncclRemoteError
-             : c->at->joined == c->size && go_on(c) ? ncclSuccess
-                                                    : ncclInProgress;
+    *state = most && c->transfers > atoi(most) ? ncclRemoteError : ncclSuccess;
     return ncclSuccess;
 }
 
@@ -268,27 +349,27 @@ API const char *ncclGetLastError(ncclComm_t c)
     return "as the test says";
 }
 
+/* Waits, as it blocks, for what is under way. */
 API ncclResult_t ncclCommFinalize(ncclComm_t c)
 {
-    (void)c;
+    while (c->under_way)
+        rest();
     return ncclSuccess;
 }
 
+/* What is on a stream mentions it until the stream's turn comes. */
 API ncclResult_t ncclCommAbort(ncclComm_t c)
 {
-    shm_unlink(c->name);
+    c->aborted = true;
+    return ncclSuccess;
+}
+
+API ncclResult_t ncclCommDestroy(ncclComm_t c)
+{
     munmap(c->at, c->size_of);
-    while (c->pieces) {
-        piece *next = c->pieces->next;
-        free(c->pieces);
-        c->pieces = next;
-    }
-    free(c->sum.parts);
     free(c);
     return ncclSuccess;
 }
-
-API ncclResult_t ncclCommDestroy(ncclComm_t c) { return ncclCommAbort(c); }
 
 API ncclResult_t ncclGroupStart(void)
 {
@@ -296,69 +377,90 @@ API ncclResult_t ncclGroupStart(void)
     return ncclSuccess;
 }
 
-API ncclResult_t ncclGroupEnd(void) { return --depth ? ncclSuccess : ncclInProgress; }
+API ncclResult_t ncclGroupEnd(void)
+{
+    transfer *t = --depth ? NULL : group;
+    if (!t)
+        return ncclSuccess;
+    group = NULL;
+    return end(t);
+}
 
 API ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t s)
 {
-    arrive(c, s);
-    add(c, true, peer, from, count * size_of(type));
-    return ncclInProgress;
+    transfer *t = begin(c, s);
+    if (!t)
+        return ncclInternalError;
+    add(t, true, peer, from, count * size_of(type));
+    return end(t);
 }
 
 API ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t s)
 {
-    arrive(c, s);
-    add(c, false, peer, to, count * size_of(type));
-    return ncclInProgress;
+    transfer *t = begin(c, s);
+    if (!t)
+        return ncclInternalError;
+    add(t, false, peer, to, count * size_of(type));
+    return end(t);
 }
 
 API ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t c, cudaStream_t s)
 {
-    arrive(c, s);
+    transfer *t = begin(c, s);
+    if (!t)
+        return ncclInternalError;
     for (int r = 0; r < c->size; r++)
-        add(c, true, r, from, count * size_of(type));
-    reduce(c, to, count, type, op);
-    return ncclInProgress;
+        add(t, true, r, from, count * size_of(type));
+    reduce(t, to, count, type, op);
+    return end(t);
 }
 
 API ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
                             ncclComm_t c, cudaStream_t s)
 {
-    arrive(c, s);
-    add(c, true, root, from, count * size_of(type));
+    transfer *t = begin(c, s);
+    if (!t)
+        return ncclInternalError;
+    add(t, true, root, from, count * size_of(type));
     if (root == c->rank)
-        reduce(c, to, count, type, op);
-    return ncclInProgress;
+        reduce(t, to, count, type, op);
+    return end(t);
 }
 
 API ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                    ncclComm_t c, cudaStream_t s)
 {
-    arrive(c, s);
+    transfer *t = begin(c, s);
+    if (!t)
+        return ncclInternalError;
     for (int r = 0; r < c->size; r++)
-        add(c, true, r, (const char *)from + (size_t)r * count * size_of(type), count * size_of(type));
-    reduce(c, to, count, type, op);
-    return ncclInProgress;
+        add(t, true, r, (const char *)from + (size_t)r * count * size_of(type), count * size_of(type));
+    reduce(t, to, count, type, op);
+    return end(t);
 }
 
 API ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t c,
                                cudaStream_t s)
 {
-    arrive(c, s);
+    transfer *t = begin(c, s);
+    if (!t)
+        return ncclInternalError;
     for (int r = 0; r < c->size && root == c->rank; r++)
-        add(c, true, r, from, count * size_of(type));
-    add(c, false, root, to, count * size_of(type));
-    return ncclInProgress;
+        add(t, true, r, from, count * size_of(type));
+    add(t, false, root, to, count * size_of(type));
+    return end(t);
 }
 
 API ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t c,
                                cudaStream_t s)
 {
-    arrive(c, s);
+    transfer *t = begin(c, s);
+    if (!t)
+        return ncclInternalError;
     for (int r = 0; r < c->size; r++) {
-        add(c, true, r, from, count * size_of(type));
-        add(c, false, r, (char *)to + (size_t)r * count * size_of(type), count * size_of(type));
+        add(t, true, r, from, count * size_of(type));
+        add(t, false, r, (char *)to + (size_t)r * count * size_of(type), count * size_of(type));
     }
-    return ncclInProgress;
+    return end(t);
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libtanso-nccl.so: transfers between the memory of CUDA's GPUs by NCCL, which is opened by name when ranks first have
- * something on GPUs. Its communicators do not block, so that the library looks around while one is made, or a transfer
- * waits for others to be begun at all; and what is under way can be called off.
+ * something on GPUs. Its communicators block, since those that do not take four times as long to put a transfer on a
+ * stream. A call of such a one returns at once but where it waits for the other ranks, who may never come: when a
+ * communicator is made or ends, and in the first transfer of a kind and size, for which NCCL makes its connections. So
+ * those are done by a thread of their own, while the library looks around; and what is under way can be called off.
  */
 #include <dlfcn.h>
 #include <nccl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +20,7 @@
 #include "tn_build_config.h"
 
 #define LIBRARY "libnccl.so.2"
-#define OLDEST  NCCL_VERSION(2, 18, 1) /* communicators that do not block, as they are used here */
+#define OLDEST  NCCL_VERSION(2, 18, 1) /* communicators that are configured, and ended, as they are here */
 #define PATIENCE 5.0                   /* seconds for a communicator to come to its end in order */
 
 #define FUNCTIONS(X) \
@@ -32,9 +36,22 @@ static const struct {
     size_t offset;
 } entries[] = {FUNCTIONS(ENTRY)};
 
+/* What the thread of a link is doing. */
+typedef enum errand_state { NONE, GOING, ENDED, GIVEN_UP } errand_state;
+
 struct tn__link {
     ncclComm_t comm;
     int rank, size;
+    tn__link_place place;
+    ncclUniqueId id;
+    /* The call that a thread of its own is in, of what, and what came of it. Once it is given up, its thread is the
+     * link's owner. */
+    _Atomic errand_state state;
+    ncclResult_t (*errand)(tn__link *link);
+    tn__transfer transfer;
+    cudaStream_t stream;
+    ncclResult_t result;
+    uint64_t begun[TN__TRANSFER_KINDS][TN_DTYPE_COUNT]; /* a bit for each transfer that has been before: bit_of */
 };
 
 /* ---- opening ---- */
@@ -131,6 +148,51 @@ static ncclRedOp_t op_of(const tn__transfer *t)
     return t->dtype == TN_BOOL ? of_bool[t->op] : ops[t->op];
 }
 
+/* ---- errands ---- */
+
+static void *go(void *given)
+{
+    tn__link *link = given;
+    errand_state before = GOING;
+    link->result = link->place.enter(link->place.device) ? link->errand(link) : ncclUnhandledCudaError;
+    if (!atomic_compare_exchange_strong(&link->state, &before, ENDED))
+        free(link);
+    return NULL;
+}
+
+static bool send_out(tn__link *link, ncclResult_t (*errand)(tn__link *link), tn__why *why)
+{
+    pthread_attr_t detached;
+    pthread_t thread;
+    link->errand = errand;
+    link->state = GOING;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    int failed = pthread_create(&thread, &detached, go, link);
+    pthread_attr_destroy(&detached);
+    if (!failed)
+        return true;
+    link->state = NONE;
+    snprintf(why->text, sizeof why->text, "no thread can be started: %s", strerror(failed));
+    return false;
+}
+
+static int test(tn__link *link, tn__why *why)
+{
+    ncclResult_t state = ncclSuccess;
+    if (link->state == GOING)
+        return 0;
+    if (link->state == ENDED) {
+        link->state = NONE;
+        if (fails(link, link->result, "starting it", why))
+            return -1;
+    }
+    if (fails(link, nccl.ncclCommGetAsyncError(link->comm, &state), "ncclCommGetAsyncError", why) ||
+        fails(link, state, "on the way", why))
+        return -1;
+    return state == ncclSuccess;
+}
+
 /* ---- joining ---- */
 
 static bool make_name(tn__link_name *name, tn__why *why)
@@ -143,31 +205,32 @@ static bool make_name(tn__link_name *name, tn__why *why)
     return true;
 }
 
-static tn__link *join(const tn__link_name *name, int rank, int size, tn__why *why)
+static ncclResult_t connect_all(tn__link *link)
 {
-    ncclUniqueId id;
+    ncclComm_t made = NULL; /* not the link's before it is whole */
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+    ncclResult_t result = nccl.ncclCommInitRankConfig(&made, link->size, link->id, link->rank, &config);
+    if (result == ncclSuccess)
+        link->comm = made;
+    return result;
+}
+
+static tn__link *join(const tn__link_name *name, int rank, int size, const tn__link_place *place, tn__why *why)
+{
     tn__link *link = calloc(1, sizeof *link);
     if (!link) {
         snprintf(why->text, sizeof why->text, "out of memory");
         return NULL;
     }
-    config.blocking = 0;
-    memcpy(&id, name, sizeof id);
-    *link = (tn__link){.rank = rank, .size = size};
-    if (!fails(NULL, nccl.ncclCommInitRankConfig(&link->comm, size, id, rank, &config), "ncclCommInitRankConfig", why))
+    link->rank = rank;
+    link->size = size;
+    link->place = *place;
+    memcpy(&link->id, name, sizeof link->id);
+    if (send_out(link, connect_all, why))
         return link;
     free(link);
     return NULL;
-}
-
-static int test(tn__link *link, tn__why *why)
-{
-    ncclResult_t state = ncclSuccess;
-    if (fails(link, nccl.ncclCommGetAsyncError(link->comm, &state), "ncclCommGetAsyncError", why) ||
-        fails(link, state, "on the way", why))
-        return -1;
-    return state == ncclSuccess;
 }
 
 static double seconds(void)
@@ -177,20 +240,33 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Until its thread is back, if that takes no longer than patience lasts. */
+static bool comes_back(const tn__link *link)
+{
+    double until = seconds() + PATIENCE;
+    while (link->state == GOING && seconds() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return link->state != GOING;
+}
+
+static ncclResult_t end_in_order(tn__link *link)
+{
+    ncclResult_t result = nccl.ncclCommFinalize(link->comm);
+    return result == ncclSuccess ? nccl.ncclCommDestroy(link->comm) : result;
+}
+
+/* What is called off comes back with an error; what is being connected cannot be. */
 static void let_go(tn__link *link, bool broken)
 {
     tn__why why;
-    int done = broken || fails(link, nccl.ncclCommFinalize(link->comm), "", &why) ? -1 : 0;
-    for (double until = seconds() + PATIENCE; done == 0 && seconds() < until;) {
-        done = test(link, &why);
-        if (done == 0)
-            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    }
-    if (done == 1)
-        nccl.ncclCommDestroy(link->comm);
-    else
+    errand_state before = GOING;
+    bool ended = !broken && send_out(link, end_in_order, &why) && comes_back(link) && link->result == ncclSuccess;
+    if (!ended && link->comm) {
         nccl.ncclCommAbort(link->comm);
-    free(link);
+        comes_back(link);
+    }
+    if (!atomic_compare_exchange_strong(&link->state, &before, GIVEN_UP))
+        free(link);
 }
 
 /* ---- transfers ---- */
@@ -248,9 +324,25 @@ static ncclResult_t put(const tn__link *link, const tn__transfer *t, cudaStream_
     }
 }
 
+static ncclResult_t put_first(tn__link *link) { return put(link, &link->transfer, link->stream); }
+
+/* What NCCL chooses its connections by: of what goes around all ranks the size, of what goes to or from one which. */
+static uint64_t bit_of(const tn__transfer *t)
+{
+    size_t bytes = (size_t)t->count * t->itemsize;
+    bool one = t->kind == TN__GATHER || t->kind == TN__SCATTER;
+    return (uint64_t)1 << (one ? t->peer % 64 : 63 - __builtin_clzll(bytes | 1));
+}
+
 static bool start(tn__link *link, const tn__transfer *t, void *stream, tn__why *why)
 {
-    return !fails(link, put(link, t, stream), "starting it", why);
+    uint64_t *begun = &link->begun[t->kind][t->dtype], bit = bit_of(t);
+    if (*begun & bit)
+        return !fails(link, put(link, t, stream), "starting it", why);
+    *begun |= bit;
+    link->transfer = *t;
+    link->stream = stream;
+    return send_out(link, put_first, why);
 }
 
 extern __attribute__((visibility("default"))) const tn__link_transport tn__link_plugin;

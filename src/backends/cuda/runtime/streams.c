@@ -120,6 +120,8 @@ static void stream_give(tn__device *owner)
     pthread_mutex_unlock(&device->lock);
 }
 
+static tn_status stream_enter(tn__device *owner) { return tn__cuda_enter_held(tn__cuda_of(owner), "comm"); }
+
 const tn__stream_ops tn__cuda_streams = {
     .stream_new = tn__cuda_lane_new,
     .stream_free = tn__cuda_lane_free,
@@ -134,4 +136,5 @@ const tn__stream_ops tn__cuda_streams = {
     .event_elapsed = event_elapsed,
     .stream_take = stream_take,
     .stream_give = stream_give,
+    .stream_enter = stream_enter,
 };
