@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows about several processes, each with a device of the kind that --device names: tanso launch -n 2 bench/ranks
- * --device cuda:0. Sums over the ranks of 16 KiB to 256 MiB, and a step of a perceptron at a batch of 100 a rank, whose
- * gradients become means. Alone there is the step; rank 0 reports.
+ * --device cuda:0. Sums over the ranks of 16 KiB to 256 MiB, and steps whose gradients become means: of a perceptron at a
+ * batch of 100 a rank, of a transformer's block at 16 x 512 x 768 a rank. Alone there are the steps; rank 0 reports.
  */
+#include <math.h>
+
 #include "measure.h"
 
 enum { BATCH = 100, BATCHES = 50, REPETITIONS = 20, IN = 784, UNITS = 1000, OUT = 10 };
+enum { TEXTS = 16, TIME = 512, WIDTH = 768, HEADS = 12 };
 
 typedef struct ranks {
     const bench *b;
@@ -115,6 +118,68 @@ static void steps(const ranks *r)
     tn_loader_free(t.loader);
 }
 
+/* ---- a step of a transformer's block, as bench/steps.c has it ---- */
+
+enum { NORM1, QUERY, KEY, VALUE, MIX, NORM2, UP, DOWN, LAYERS };
+
+typedef struct blocks {
+    const ranks *r;
+    tn_layer *layer[LAYERS];
+    tn_optimizer *optimizer;
+    tn_array *x;
+} blocks;
+
+static tn_array *heads_of(tn_array *x)
+{
+    return tn_swapaxes(tn_reshape(x, TN_SHAPE(TEXTS, TIME, HEADS, WIDTH / HEADS)), 1, 2);
+}
+
+static tn_array *block_loss(const blocks *b)
+{
+    tn_layer *const *l = b->layer;
+    tn_array *h = tn_forward(l[NORM1], b->x);
+    tn_array *q = heads_of(tn_forward(l[QUERY], h)), *k = heads_of(tn_forward(l[KEY], h)),
+             *v = heads_of(tn_forward(l[VALUE], h));
+    tn_array *weights = tn_softmax(tn_multiply(tn_matmul(q, tn_swapaxes(k, 2, 3)), 1 / sqrt(WIDTH / HEADS)), -1);
+    tn_array *mixed = tn_reshape(tn_swapaxes(tn_matmul(weights, v), 1, 2), TN_SHAPE(TEXTS, TIME, WIDTH));
+    tn_array *y = tn_add(b->x, tn_forward(l[MIX], mixed));
+    tn_array *wide = tn_gelu(tn_forward(l[UP], tn_forward(l[NORM2], y)));
+    return tn_mean(tn_square(tn_add(y, tn_forward(l[DOWN], wide))));
+}
+
+static void block_step(void *context, bool last)
+{
+    blocks *b = context;
+    TN_SCOPE
+        if (tn_backward(block_loss(b)) == TN_OK && tn_step(b->optimizer) == TN_OK && last)
+            (void)!tn_synchronize(b->r->device);
+}
+
+static void block(const ranks *r)
+{
+    char name[64], work[96];
+    snprintf(name, sizeof name, "block-ranks-%d", r->size);
+    snprintf(work, sizeof work, "a transformer's block, 16 x 512 x 768 a rank, Adam, %d ranks", r->size);
+    if (!wanted(r->b, name))
+        return;
+    blocks b = {.r = r};
+    for (int i = 0; i < LAYERS; i++)
+        b.layer[i] = i == NORM1 || i == NORM2 ? tn_layer_norm(WIDTH, 1e-5)
+                                              : tn_linear(i == UP ? 4 * WIDTH : WIDTH,
+                                                          .in = i == DOWN ? 4 * WIDTH : WIDTH);
+    tn_layer *all = tn_sequential_of(LAYERS, b.layer);
+    tn_layer_to(all, r->device);
+    b.optimizer = tn_adam(all, .lr = 0.001);
+    TN_SCOPE {
+        b.x = tn_random_normal(TN_SHAPE(TEXTS, TIME, WIDTH), .device = r->device);
+        settle(b.x);
+        if (tn_optimizer_distribute(b.optimizer, r->comm) == TN_OK)
+            tell(r, (row_facts){.row = name, .work = work}, timed(r, block_step, &b, 10));
+    }
+    tn_optimizer_free(b.optimizer);
+    tn_layer_free(all);
+}
+
 int main(int argc, char **argv)
 {
     static const int64_t sizes[] = {16, 256, 1024, 16384, 262144};
@@ -130,5 +195,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && r.size > 1; i++)
         sums(&r, sizes[i]);
     steps(&r);
+    if (r.device.kind != TN_DEVICE_CPU) /* as bench/steps.c has it */
+        block(&r);
     return tn_ok() ? 0 : 1;
 }
