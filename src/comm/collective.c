@@ -179,7 +179,8 @@ static tn_status fill_by_link(tn_comm *comm, const tn__collective_call *call, tn
     status = tn__comm_check(comm, kinds[call->kind].name, text);
     if (status != TN_OK || t->count == 0)
         return status;
-    return tn__link_transfer(comm, t, from ? from->storage : NULL, gets ? storage : NULL, kinds[call->kind].name, text);
+    const tn__link_ends ends = {from ? from->storage : NULL, gets ? storage : NULL};
+    return tn__link_transfer(comm, 1, t, &ends, false, kinds[call->kind].name, text);
 }
 
 /* The result's storage, filled in; NULL with a latched error. */

@@ -94,10 +94,14 @@ void tn__lookout_end(tn__lookout *lookout);
 tn_status tn__comm_link(tn_comm *comm, tn__device *device, const char *operation, bool *linked);
 /* Whether a link takes a call. */
 bool tn__link_takes(const tn_comm *comm, tn__transfer_kind kind, tn_comm_op op, tn_dtype dtype);
-/* A transfer from one storage of the link's device to another, without waiting for it; NULL: gives, or gets, nothing.
- * Addresses in it are as in a transfer of host memory. */
-tn_status tn__link_transfer(tn_comm *comm, const tn__transfer *transfer, tn__storage *from, tn__storage *to,
-                            const char *operation, const char *call);
+/* What a transfer reads and writes: storages of the link's device; NULL: it gives, or gets, nothing. */
+typedef struct tn__link_ends {
+    tn__storage *from, *to;
+} tn__link_ends;
+/* Transfers between the devices, as one, without waiting for them. Addresses in them are as in transfers of host memory.
+ * `aside`: by a stream of their own, beside what the device is asked next. */
+tn_status tn__link_transfer(tn_comm *comm, int count, const tn__transfer *transfers, const tn__link_ends *ends,
+                            bool aside, const char *operation, const char *call);
 tn__device *tn__link_device(const tn_comm *comm);
 /* Lets go of the link; broken: what is under way is called off. */
 void tn__link_end(tn_comm *comm, bool broken);
@@ -145,5 +149,8 @@ tn__node *tn__collective(tn_comm *comm, const tn__collective_call *call, tn__nod
 bool tn__collective_gives(const tn_comm *comm, const tn__collective_call *call);
 bool tn__collective_gets(const tn_comm *comm, const tn__collective_call *call);
 const char *tn__collective_name(tn__transfer_kind kind);
+/* Evaluated nodes on the device of the communicator's link, each of which becomes its sum over the ranks, borrowed: all
+ * of them by one call, `aside` as above. Their dtypes are such as the link adds. Without gradients. */
+tn_status tn__comm_sums(tn_comm *comm, int count, tn__node **node, bool aside, const char *operation);
 
 #endif

@@ -4,7 +4,7 @@
  * made when elements on a device are first met, once all ranks have told of theirs; where two ranks share a device, or
  * one has no library for it, there is none, and elements go by way of the host.
  *
- * A transfer is put on the stream that its rank's device works on, and nobody waits for it. So it is whoever waits for
+ * A transfer is put on the stream that its rank's device works on, or on one beside it, and nobody waits for it. So it is whoever waits for
  * the device later who may wait for a rank that never comes: the device has him look around (`watch`), and where that
  * is of no use the link is called off, which lets the stream go on, and what came behind the transfer is spoilt.
  */
@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "device/registry.h"
 
 typedef struct tn__linked {
     tn_comm *comm;
@@ -274,7 +275,8 @@ void tn__link_end(tn_comm *comm, bool broken)
 
 /* ---- transfers ---- */
 
-static tn_status start(tn__linked *linked, const tn__transfer *t, const char *operation, const char *call)
+static tn_status start(tn__linked *linked, int count, const tn__transfer *transfers, const char *operation,
+                       const char *call)
 {
     tn__why why = {""};
     const tn__stream_ops *streams = linked->device->ops->streams;
@@ -282,7 +284,7 @@ static tn_status start(tn__linked *linked, const tn__transfer *t, const char *op
     if (!stream)
         return tn__comm_break(linked->comm, true);
     tn_status status = TN_OK;
-    if (!linked->transport->start(linked->link, t, stream, &why)) {
+    if (!linked->transport->start(linked->link, transfers, count, stream, &why)) {
         tn__fail(TN_ERR_IO, operation, "%s failed in %s: %s", call, linked->transport->name, why.text);
         status = tn__comm_break(linked->comm, true);
     } else {
@@ -306,20 +308,40 @@ static tn_status look_ahead(tn__linked *linked, const char *operation)
     return linked->comm->error ? tn__error_raise(linked->comm->error) : status;
 }
 
-tn_status tn__link_transfer(tn_comm *comm, const tn__transfer *transfer, tn__storage *from, tn__storage *to,
-                            const char *operation, const char *call)
+static tn_status begin_use(tn__linked *linked, int count, const tn__link_ends *ends)
 {
-    tn__linked *linked = comm->linked;
+    tn_status status = TN_OK;
+    for (int i = 0; i < count && status == TN_OK; i++) {
+        if (ends[i].from)
+            status = tn__use_begin(linked->device, &ends[i].from->use, false);
+        if (status == TN_OK && ends[i].to)
+            status = tn__use_begin(linked->device, &ends[i].to->use, true);
+        if (status == TN_OK && ends[i].from)
+            status = tn__storage_check(ends[i].from);
+    }
+    return status;
+}
+
+static void end_use(const tn__linked *linked, int count, const tn__link_ends *ends, uint64_t run)
+{
+    for (int i = 0; i < count; i++) {
+        if (ends[i].to)
+            atomic_store_explicit(&ends[i].to->run, run, memory_order_relaxed);
+        if (ends[i].from)
+            tn__use_end(linked->device, &ends[i].from->use, false);
+        if (ends[i].to)
+            tn__use_end(linked->device, &ends[i].to->use, true);
+    }
+}
+
+/* On this thread's lane. */
+static tn_status put_on(tn__linked *linked, int count, const tn__transfer *transfers, const tn__link_ends *ends,
+                        const char *operation, const char *call)
+{
     tn__device *device = linked->device;
-    tn_status status = look_ahead(linked, operation);
-    if (status == TN_OK && from)
-        status = tn__use_begin(device, &from->use, false);
-    if (status == TN_OK && to)
-        status = tn__use_begin(device, &to->use, true);
-    if (status == TN_OK && from)
-        status = tn__storage_check(from);
+    tn_status status = begin_use(linked, count, ends);
     if (status != TN_OK) {
-        status = tn__comm_break(comm, true);
+        status = tn__comm_break(linked->comm, true);
         call_off(linked);
         return status;
     }
@@ -327,14 +349,39 @@ tn_status tn__link_transfer(tn_comm *comm, const tn__transfer *transfer, tn__sto
     linked->thread = pthread_self();
     linked->first = linked->first ? linked->first : run;
     snprintf(linked->call, sizeof linked->call, "%s", call);
-    status = start(linked, transfer, operation, call);
-    if (to)
-        atomic_store_explicit(&to->run, run, memory_order_relaxed);
-    if (from)
-        tn__use_end(device, &from->use, false);
-    if (to)
-        tn__use_end(device, &to->use, true);
+    status = start(linked, count, transfers, operation, call);
+    end_use(linked, count, ends, run);
     if (status != TN_OK)
         call_off(linked);
+    return status;
+}
+
+/* The device's lane for what goes on beside its work; it lasts as long as the device. The thread's own, where there are
+ * no more. */
+static int lane_aside(tn__device *device)
+{
+    static int lanes[TN__MAX_DEVICES];
+    pthread_mutex_lock(&lock);
+    int *lane = &lanes[device->id.index];
+    if (!*lane && (*lane = device->ops->streams->stream_new(device)) < 0)
+        tn_clear_error();
+    pthread_mutex_unlock(&lock);
+    return *lane > 0 ? *lane : tn__lane(device);
+}
+
+tn_status tn__link_transfer(tn_comm *comm, int count, const tn__transfer *transfers, const tn__link_ends *ends,
+                            bool aside, const char *operation, const char *call)
+{
+    tn__linked *linked = comm->linked;
+    tn_status status = look_ahead(linked, operation);
+    if (status != TN_OK) {
+        status = tn__comm_break(comm, true);
+        call_off(linked);
+        return status;
+    }
+    int before = aside ? tn__lane_enter(linked->device, lane_aside(linked->device)) : 0;
+    status = put_on(linked, count, transfers, ends, operation, call);
+    if (aside)
+        (void)tn__lane_enter(linked->device, before);
     return status;
 }

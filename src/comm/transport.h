@@ -112,8 +112,9 @@ typedef struct tn__link_transport {
     bool (*make_name)(tn__link_name *name, tn__why *why);
     /* Begins to connect a device; tested until it is done. NULL with why not. */
     tn__link *(*join)(const tn__link_name *name, int rank, int size, const tn__link_place *place, tn__why *why);
-    /* Puts a transfer, whose addresses are the device's, on a stream; tested until it is there. False with why not. */
-    bool (*start)(tn__link *link, const tn__transfer *transfer, void *stream, tn__why *why);
+    /* Puts transfers, whose addresses are the device's, on a stream as one; tested until they are there. The list lasts
+     * until then. False with why not. */
+    bool (*start)(tn__link *link, const tn__transfer *transfers, int count, void *stream, tn__why *why);
     /* 1: what was begun is done, so far as the host is concerned; 0: not yet; -1: the link has failed, with why. */
     int (*test)(tn__link *link, tn__why *why);
     /* Broken: what is under way is called off, and streams go on behind it. */

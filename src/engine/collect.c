@@ -121,6 +121,8 @@ static inline int entry_of(const tn__collection *c, const tn__node *node)
     return mark >> 32 == c->stamp ? (int)((uint32_t)mark & ~TN__COLLECTED) : -1;
 }
 
+int tn__collection_find(const tn__collection *c, const tn__node *node) { return entry_of(c, node); }
+
 int32_t tn__collection_far_input(const tn__collection *c, const tn__entry *e, int i)
 {
     return entry_of(c, e->node->in[i]);
@@ -343,6 +345,8 @@ static inline tn_status make_root(tn__collection *c, int entry)
     return TN_OK;
 }
 
+tn_status tn__collection_add_root(tn__collection *c, int entry) { return make_root(c, entry); }
+
 static tn_status add_root(tn__collection *c, tn__node *node)
 {
     if (node->storage) /* nothing to compute, but what computed it may have failed since */
@@ -507,7 +511,11 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     if (!c->root_count)
         return TN_OK;
     c->asked = c->root_count;
-    if (!step && mode != TN__COLLECT_ONLY) {
+    if (mode == TN__COLLECT_PART) {
+        tn_status status = tn__collection_add_shared(c);
+        if (status != TN_OK)
+            return status;
+    } else if (!step && mode != TN__COLLECT_ONLY) {
         tn_status status = add_pending_handles(c, mode);
         if (status == TN_OK && c->again && mode != TN__COLLECT_WRITTEN)
             status = add_built_on(c);

@@ -117,6 +117,7 @@ typedef enum tn__collect_mode {
     TN__COLLECT_WRITTEN, /* and pending arrays that the program writes into, unless one of them can't be computed */
     TN__COLLECT_ALONG, /* and what something new was built on, if it would be computed again */
     TN__COLLECT_DEEP,  /* the same where a recording is as deep as may be: and arrays that are almost as deep */
+    TN__COLLECT_PART,  /* a part of such a step, see tn__evaluate_part */
     TN__COLLECT_STEP   /* an optimizer's step, see tn__evaluate_step */
 } tn__collect_mode;
 /* Collects what `roots` need. Roots that have values are skipped. Where they need, or are, values of several devices,
@@ -124,6 +125,11 @@ typedef enum tn__collect_mode {
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode);
 /* What was collected is not evaluated: it does not count as computed before. */
 void tn__collection_forget(const tn__collection *c);
+/* The entry of a node, or -1; and makes one a root. */
+int tn__collection_find(const tn__collection *c, const tn__node *node);
+tn_status tn__collection_add_root(tn__collection *c, int entry);
+/* Of a part of a step: makes roots of what the rest of it needs (part.c). */
+tn_status tn__collection_add_shared(tn__collection *c);
 /* Fails for a node that can't be computed: an error, or one that a step released. */
 tn_status tn__refuse(const tn__node *node);
 /* Is a pending handle's node, on that device, computed along with what is asked for in a mode? */

@@ -106,6 +106,8 @@ tn_status tn__evaluate(int count, tn__node *const *roots) { return evaluate(coun
 
 tn_status tn__evaluate_step(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_STEP); }
 
+tn_status tn__evaluate_part(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_PART); }
+
 tn_status tn__evaluate_update(int count, tn__node *const *roots, int old_count, tn__node *const *old)
 {
     tn__collection *c = tn__collection_get();

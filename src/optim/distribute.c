@@ -7,7 +7,7 @@
  * lies for each of them whether this rank has it, so that the sums tell how many do. What each rank does so depends on
  * the parameters alone: a rank whose samples have run out, or whose graph leaves some of them out, gives zeros. Buckets
  * are evaluated like a step, with the loss and what else would be lost; the means are parts of them, and the division
- * is left to the update.
+ * is left to the update. Between GPUs that are connected gradients need no buckets: travel.c.
  */
 #include "optim/optimizer.h"
 
@@ -17,6 +17,7 @@
 #include "comm/comm.h"
 #include "engine/engine.h"
 #include "optim/shard.h"
+#include "optim/travel.h"
 
 #define MOST ((int64_t)1 << 24) /* elements of a bucket, but for one parameter that is larger */
 
@@ -208,6 +209,10 @@ static tn_status share(tn_optimizer *optimizer, bool *skip)
         return status;
     if (optimizer->shard)
         return tn__shard_exchange(optimizer);
+    bool travel;
+    status = tn__gradients_travel(optimizer, &travel);
+    if (status == TN_OK && travel)
+        return tn__gradients_sum(optimizer);
     tn__look_for_gradients(optimizer);
     int bucket = 0;
     for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {

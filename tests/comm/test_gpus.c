@@ -107,11 +107,83 @@ static void test_by_kernels(void **state)
     }
 }
 
+/* ---- steps ---- */
+
+enum { STEPS = 3 };
+
+/* Two parameters, whose gradients are each a part that travels by itself (optim/travel.c), and one that rank 1 leaves
+ * out in the second step and both in the third, all of whole numbers. Rank 0 has other ones at first, which count. */
+static tn_array *start_of(int i, tn_shape shape)
+{
+    return tn_subtract(held_by(2 + i, seed, TN_FLOAT32, shape), 2);
+}
+
+static tn_array *few_of(tn_array *x)
+{
+    return tn_slice_axis(tn_reshape(x, TN_SHAPE(1, tn_size(x))), 1, 0, 3, 1);
+}
+
+/* The loss of one rank: its gradients are (1 + w1) x, w0 x and x's first ones. */
+static tn_array *loss_of(tn_array *const *w, tn_array *x, bool all)
+{
+    tn_array *h = tn_multiply(w[0], x), *loss = tn_add(tn_sum(h), tn_sum(tn_multiply(w[1], h)));
+    return all ? tn_add(loss, tn_sum(tn_multiply(w[2], few_of(x)))) : loss;
+}
+
+static void make_step(tn_optimizer *optimizer, tn_array *const *w, tn_array **expected, int step)
+{
+    tn_shape shape = tn_shape_of(w[0]);
+    tn_array *x[2], *sum, *few = tn_zeros(TN_SHAPE(1, 3), .device = tn_cpu());
+    for (int r = 0; r < 2; r++) {
+        x[r] = held_by(r, seed + 1 + (uint64_t)step, TN_FLOAT32, shape);
+        if (step + r < 2)
+            few = tn_add(few, few_of(x[r]));
+    }
+    tn_array *loss = loss_of(w, here(x[rank]), step + rank < 2);
+    assert_int_equal(tn_backward(loss), TN_OK);
+    assert_int_equal(tn_step(optimizer), TN_OK);
+    assert_same(tn_to(loss, tn_cpu()), loss_of(expected, x[rank], step + rank < 2));
+    sum = tn_add(x[0], x[1]);
+    tn_array *next[] = {tn_subtract(expected[0], tn_multiply(tn_multiply(sum, tn_add(expected[1], 1)), 0.25)),
+                        tn_subtract(expected[1], tn_multiply(tn_multiply(sum, expected[0]), 0.25)),
+                        tn_subtract(expected[2], tn_multiply(few, 0.25))};
+    for (int i = 0; i < 3; i++) {
+        assert_there(w[i], next[i]);
+        expected[i] = next[i];
+    }
+}
+
+static void test_steps(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_layer *layer[] = {tn_linear(720, .in = 730, .no_bias = true), tn_linear(720, .in = 730, .no_bias = true),
+                             tn_linear(3, .in = 1, .no_bias = true)};
+        tn_layer *net = tn_sequential(layer[0], layer[1], layer[2]);
+        tn_optimizer *optimizer = tn_sgd(net, .lr = 0.5);
+        tn_array *w[3], *expected[3];
+        for (int i = 0; i < 3; i++) {
+            tn_shape shape = tn_shape_of(tn_param(net, i));
+            expected[i] = start_of(i, shape);
+            tn_array *own = rank ? tn_zeros(shape, .device = tn_cpu()) : expected[i];
+            assert_int_equal(tn_assign(tn_param(net, i), own), TN_OK);
+        }
+        assert_int_equal(tn_layer_to(net, tn_cuda(rank)), TN_OK);
+        assert_int_equal(tn_optimizer_distribute(optimizer, comm), TN_OK);
+        for (int i = 0; i < 3; i++)
+            w[i] = tn_param(net, i);
+        for (int step = 0; step < STEPS; step++)
+            make_step(optimizer, w, expected, step);
+        tn_optimizer_free(optimizer);
+        tn_layer_free(net);
+    }
+}
+
 static int check_values(void)
 {
     seed = shared_seed(comm);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_many),
-                                       cmocka_unit_test(test_by_kernels)};
+                                       cmocka_unit_test(test_by_kernels), cmocka_unit_test(test_steps)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     printf("%d checks failed\n", failed);
     return failed;

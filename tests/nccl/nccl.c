@@ -50,7 +50,8 @@ typedef struct piece {
 
 /* What is combined when all pieces have come. */
 typedef struct sum {
-    char *parts; /* of all ranks, one behind the other; NULL: nothing */
+    struct sum *next;
+    char *parts; /* of all ranks, one behind the other */
     void *to;
     size_t count, itemsize;
     ncclDataType_t type;
@@ -70,7 +71,7 @@ typedef struct transfer {
     ncclComm_t comm;
     cudaStream_t stream;
     piece *pieces;
-    sum sum;
+    sum *sums;
 } transfer;
 
 static int depth;
@@ -149,15 +150,14 @@ static size_t size_of(ncclDataType_t type)
 
 /* ---- pieces ---- */
 
-static void finish(transfer *t)
+static void finish(const transfer *t)
 {
-    sum *s = &t->sum;
-    size_t bytes = s->count * s->itemsize;
-    if (!s->parts)
-        return;
-    for (int r = 1; r < t->comm->size; r++)
-        combine(s->parts, s->parts + (size_t)r * bytes, s->count, s->type, s->op);
-    memcpy(s->to, s->parts, bytes);
+    for (const sum *s = t->sums; s; s = s->next) {
+        size_t bytes = s->count * s->itemsize;
+        for (int r = 1; r < t->comm->size; r++)
+            combine(s->parts, s->parts + (size_t)r * bytes, s->count, s->type, s->op);
+        memcpy(s->to, s->parts, bytes);
+    }
 }
 
 static void move(ncclComm_t c, piece *p)
@@ -181,7 +181,12 @@ static void forget(transfer *t)
         free(t->pieces);
         t->pieces = next;
     }
-    free(t->sum.parts);
+    while (t->sums) {
+        sum *next = t->sums->next;
+        free(t->sums->parts);
+        free(t->sums);
+        t->sums = next;
+    }
     atomic_fetch_sub(&t->comm->under_way, 1);
     free(t);
 }
@@ -285,10 +290,12 @@ static void reduce(transfer *t, void *to, size_t count, ncclDataType_t type, ncc
 {
     size_t bytes = count * size_of(type);
     int size = t->comm->size;
-    t->sum = (sum){.parts = malloc((size_t)size * bytes), .to = to, .count = count, .itemsize = size_of(type),
-                   .type = type, .op = op};
+    sum *s = malloc(sizeof *s);
+    *s = (sum){.next = t->sums, .parts = malloc((size_t)size * bytes), .to = to, .count = count,
+               .itemsize = size_of(type), .type = type, .op = op};
+    t->sums = s;
     for (int r = 0; r < size; r++)
-        add(t, false, r, t->sum.parts + (size_t)r * bytes, bytes);
+        add(t, false, r, s->parts + (size_t)r * bytes, bytes);
 }
 
 /* ---- NCCL ---- */

@@ -48,7 +48,8 @@ struct tn__link {
      * link's owner. */
     _Atomic errand_state state;
     ncclResult_t (*errand)(tn__link *link);
-    tn__transfer transfer;
+    const tn__transfer *transfers;
+    int count;
     cudaStream_t stream;
     ncclResult_t result;
     uint64_t begun[TN__TRANSFER_KINDS][TN_DTYPE_COUNT]; /* a bit for each transfer that has been before: bit_of */
@@ -324,23 +325,38 @@ static ncclResult_t put(const tn__link *link, const tn__transfer *t, cudaStream_
     }
 }
 
-static ncclResult_t put_first(tn__link *link) { return put(link, &link->transfer, link->stream); }
-
-/* What NCCL chooses its connections by: of what goes around all ranks the size, of what goes to or from one which. */
-static uint64_t bit_of(const tn__transfer *t)
+static ncclResult_t put_all(const tn__link *link, const tn__transfer *transfers, int count, cudaStream_t stream)
 {
-    size_t bytes = (size_t)t->count * t->itemsize;
-    bool one = t->kind == TN__GATHER || t->kind == TN__SCATTER;
-    return (uint64_t)1 << (one ? t->peer % 64 : 63 - __builtin_clzll(bytes | 1));
+    if (count == 1)
+        return put(link, transfers, stream);
+    ncclResult_t result = nccl.ncclGroupStart(), end;
+    for (int i = 0; i < count && goes(result); i++)
+        result = put(link, &transfers[i], stream);
+    end = nccl.ncclGroupEnd();
+    return goes(result) ? end : result;
 }
 
-static bool start(tn__link *link, const tn__transfer *t, void *stream, tn__why *why)
+static ncclResult_t put_first(tn__link *link) { return put_all(link, link->transfers, link->count, link->stream); }
+
+/* What NCCL chooses its connections by: of what goes around all ranks the size, of what goes to or from one which. */
+static uint64_t bit_of(const tn__transfer *transfers, int count)
 {
-    uint64_t *begun = &link->begun[t->kind][t->dtype], bit = bit_of(t);
+    size_t bytes = 1;
+    if (transfers->kind == TN__GATHER || transfers->kind == TN__SCATTER)
+        return (uint64_t)1 << transfers->peer % 64;
+    for (int i = 0; i < count; i++)
+        bytes += (size_t)transfers[i].count * transfers[i].itemsize;
+    return (uint64_t)1 << (63 - __builtin_clzll(bytes));
+}
+
+static bool start(tn__link *link, const tn__transfer *transfers, int count, void *stream, tn__why *why)
+{
+    uint64_t *begun = &link->begun[transfers->kind][transfers->dtype], bit = bit_of(transfers, count);
     if (*begun & bit)
-        return !fails(link, put(link, t, stream), "starting it", why);
+        return !fails(link, put_all(link, transfers, count, stream), "starting it", why);
     *begun |= bit;
-    link->transfer = *t;
+    link->transfers = transfers;
+    link->count = count;
     link->stream = stream;
     return send_out(link, put_first, why);
 }

@@ -130,6 +130,15 @@ static void pause_for(long round)
         sched_yield();
 }
 
+/* Whether no lane has work any more. */
+static bool is_idle(const tn__cuda_device *device)
+{
+    bool idle = true;
+    for (uint32_t lanes = device->owner->lanes | 1; lanes && idle; lanes &= lanes - 1)
+        idle = device->driver->cuStreamQuery(device->lane[__builtin_ctz(lanes)].stream) == CUDA_SUCCESS;
+    return idle;
+}
+
 CUresult tn__cuda_await(tn__cuda_device *device, int number, CUevent event)
 {
     const tn__cuda_driver *driver = device->driver;
@@ -149,7 +158,7 @@ CUresult tn__cuda_await(tn__cuda_device *device, int number, CUevent event)
             watch(device->owner, since);
         pause_for(round);
     }
-    if (!event)
+    if (!event && is_idle(device))
         watch(device->owner, -1);
     return result;
 }

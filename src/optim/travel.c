@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gradients of several ranks whose GPUs are connected: each travels as it lies, many by one call, and the means are
+ * taken of sums in memory of their own.
+ *
+ * Where there are many, they go in a few parts, each beside the computation of the next: the last layers' first, which
+ * backward comes to first. A part is evaluated with what the rest needs of it, and put on a stream of its own. The first
+ * ends with the loss; what is left when backward has come to its end is the last part, for which alone is waited.
+ *
+ * Behind each part's gradients goes, for each, whether this rank has it, as in distribute.c.
+ */
+#include "optim/travel.h"
+
+#include "autograd/backward.h"
+#include "comm/comm.h"
+#include "engine/engine.h"
+
+#define PARTS 4
+#define LEAST ((int64_t)1 << 21) /* bytes of a part: fewer take as long to travel */
+
+static bool travels(const tn__node *param) { return param->flags & TN__NODE_LEAF_VAR && param->shape->size; }
+
+static int64_t bytes_of(const tn__node *param)
+{
+    return param->shape->size * (int64_t)tn_dtype_size((tn_dtype)param->dtype);
+}
+
+/* Whether all lie on one device that is connected to the other ranks'. */
+tn_status tn__gradients_travel(tn_optimizer *optimizer, bool *travel)
+{
+    tn__device *device = NULL;
+    bool one = true;
+    *travel = false;
+    for (size_t i = 0; i < optimizer->tracked_count && one; i++) {
+        const tn__node *p = tn__array_node(optimizer->tracked[i].param);
+        one = !device || p->device == device;
+        device = p->device;
+    }
+    return device && one ? tn__comm_link(optimizer->comm, device, "step", travel) : TN_OK;
+}
+
+/* Says of each parameter which part its gradient is in; how many parts there are. */
+static int divide(tn_optimizer *optimizer)
+{
+    int64_t all = 0, bytes = 0;
+    int part = 1, count = 0;
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        const tn__node *p = tn__array_node(optimizer->tracked[i].param);
+        all += travels(p) ? bytes_of(p) : 0;
+    }
+    int64_t enough = all / PARTS > LEAST ? all / PARTS : LEAST;
+    for (size_t i = optimizer->tracked_count; i-- > 0;) {
+        const tn__node *p = tn__array_node(optimizer->tracked[i].param);
+        if (!travels(p))
+            continue;
+        optimizer->work[i].bucket = count = part;
+        bytes += bytes_of(p);
+        if (bytes >= enough) {
+            part++;
+            bytes = 0;
+        }
+    }
+    return count;
+}
+
+/* The part's gradients, zeros for those that this rank lacks, and which they are; how many, or -1 with an error. */
+static int list(tn_optimizer *optimizer, int part, tn__node **node, size_t *tracked, bool *lacks)
+{
+    int count = 0;
+    for (size_t i = optimizer->tracked_count; i-- > 0;) {
+        if (optimizer->work[i].bucket != part)
+            continue;
+        tn__node *g = optimizer->work[i].gradient;
+        *lacks |= !g;
+        tracked[count] = i;
+        node[count] = g ? g : tn__const_like(tn__array_node(optimizer->tracked[i].param), 0);
+        if (tn__node_is_error(node[count++]))
+            return tn__error_raise(node[count - 1]->error), -1;
+    }
+    return count;
+}
+
+/* Of `count` gradients, which there are. */
+static tn__node *presence(const tn_optimizer *optimizer, int count, const size_t *tracked, bool lacks,
+                          tn__device *device)
+{
+    const tn__shape *shape = tn__shape_intern(1, (int64_t[]){count});
+    TN__FREED float *there = tn__alloc((size_t)count * sizeof *there);
+    if (!shape || !there) {
+        tn__fail_memory("step", (size_t)count * sizeof *there);
+        return tn__failed();
+    }
+    for (int i = 0; i < count; i++)
+        there[i] = optimizer->work[tracked[i]].gradient != NULL;
+    return lacks ? tn__value_from_host(there, TN_FLOAT32, shape, device) : tn__const(1, TN_FLOAT32, shape, device);
+}
+
+/* ranks: how many have each; NULL: this one has all. */
+static tn_status take_means(tn_optimizer *optimizer, int count, const size_t *tracked, tn__node *const *sum,
+                            const float *ranks)
+{
+    tn_status status = TN_OK;
+    for (int i = 0; i < count && status == TN_OK; i++) {
+        if (ranks && ranks[i] == 0)
+            continue;
+        tn__node *mean = tn__with(TN__OP_DIVIDE, sum[i], optimizer->comm->place.size);
+        tn__var *var = tn__array_var(optimizer->tracked[tracked[i]].param);
+        if (tn__node_is_error(mean))
+            status = tn__error_raise(mean->error);
+        else if (!var)
+            status = tn__fail_memory("step", sizeof *var);
+        else
+            tn__var_set_grad(var, mean);
+    }
+    return status;
+}
+
+/* A part's gradients become sums, and their means the parameters' gradients. */
+static tn_status send_part(tn_optimizer *optimizer, int part, int parts, tn__node **node, size_t *tracked)
+{
+    bool lacks = false;
+    int count = list(optimizer, part, node, tracked, &lacks);
+    if (count < 0)
+        return tn_error_code();
+    node[count] = presence(optimizer, count, tracked, lacks, node[0]->device);
+    if (tn__node_is_error(node[count]))
+        return tn__error_raise(node[count]->error);
+    tn_status status = part < parts ? tn__evaluate_part(count + 1, node) : tn__evaluate_step(count + 1, node);
+    if (status == TN_OK)
+        status = tn__comm_sums(optimizer->comm, count + 1, node, parts > 1, "step");
+    TN__FREED float *ranks = status == TN_OK && lacks ? tn__alloc((size_t)count * sizeof *ranks) : NULL;
+    if (status == TN_OK && lacks)
+        status = ranks ? tn__read(node[count], ranks) : tn__fail_memory("step", (size_t)count * sizeof *ranks);
+    return status == TN_OK ? take_means(optimizer, count, tracked, node, ranks) : status;
+}
+
+tn_status tn__gradients_sum(tn_optimizer *optimizer)
+{
+    size_t room = optimizer->tracked_count + 1;
+    tn__look_for_gradients(optimizer);
+    int parts = divide(optimizer);
+    TN__FREED tn__node **node = tn__alloc(room * sizeof *node);
+    TN__FREED size_t *tracked = tn__alloc(room * sizeof *tracked);
+    tn_status status = node && tracked ? TN_OK : tn__fail_memory("step", room * sizeof *node);
+    for (int part = 1; part <= parts && status == TN_OK; part++) {
+        tn__call call = tn__enter();
+        status = send_part(optimizer, part, parts, node, tracked);
+        tn__leave(call);
+    }
+    return status;
+}
