@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows about several processes, each with a device of the kind that --device names: tanso launch -n 2 bench/ranks
- * --device cuda:0. Sums over the ranks of 16 KiB to 256 MiB, and steps whose gradients become means: of a perceptron at a
- * batch of 100 a rank, of a transformer's block at 16 x 512 x 768 a rank. Alone there are the steps; rank 0 reports.
+ * --device cuda:0. Sums over the ranks of 16 KiB to 256 MiB, and steps whose gradients become means: of a perceptron at
+ * a batch of 100 a rank, of a transformer's block at 16 x 512 x 768 a rank. Alone there are the steps; rank 0 reports.
  */
 #include <math.h>
 

@@ -98,8 +98,8 @@ bool tn__link_takes(const tn_comm *comm, tn__transfer_kind kind, tn_comm_op op, 
 typedef struct tn__link_ends {
     tn__storage *from, *to;
 } tn__link_ends;
-/* Transfers between the devices, as one, without waiting for them. Addresses in them are as in transfers of host memory.
- * `aside`: by a stream of their own, beside what the device is asked next. */
+/* Transfers between the devices, as one, without waiting for them. Addresses in them are as in transfers of host
+ * memory. `aside`: by a stream of their own, beside what the device is asked next. */
 tn_status tn__link_transfer(tn_comm *comm, int count, const tn__transfer *transfers, const tn__link_ends *ends,
                             bool aside, const char *operation, const char *call);
 tn__device *tn__link_device(const tn_comm *comm);

@@ -4,9 +4,10 @@
  * made when elements on a device are first met, once all ranks have told of theirs; where two ranks share a device, or
  * one has no library for it, there is none, and elements go by way of the host.
  *
- * A transfer is put on the stream that its rank's device works on, or on one beside it, and nobody waits for it. So it is whoever waits for
- * the device later who may wait for a rank that never comes: the device has him look around (`watch`), and where that
- * is of no use the link is called off, which lets the stream go on, and what came behind the transfer is spoilt.
+ * A transfer is put on the stream that its rank's device works on, or on one beside it, and nobody waits for it. So it
+ * is whoever waits for the device later who may wait for a rank that never comes: the device has him look around
+ * (`watch`), and where that is of no use the link is called off, which lets the stream go on, and what came behind the
+ * transfer is spoilt.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -85,7 +85,8 @@ static tn_status keep(walk *w)
     tn_status status = TN_OK;
     for (size_t i = 0; i < w->c->count && status == TN_OK; i++) {
         const tn__entry *e = &w->c->entry[i];
-        bool soon = e->leaf < 0 && (e->node->arity == 0 || tn__ops[e->node->op].kind == TN__KIND_MAP || is_view(e->node));
+        bool light = tn__ops[e->node->op].kind == TN__KIND_MAP || is_view(e->node) || e->node->arity == 0;
+        bool soon = e->leaf < 0 && light;
         for (int k = 0; k < e->node->arity && soon; k++)
             soon = w->wanted[tn__collection_input(w->c, e, k)];
         if (w->wanted[i] && !soon && e->leaf < 0)

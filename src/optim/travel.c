@@ -4,8 +4,8 @@
  * taken of sums in memory of their own.
  *
  * Where there are many, they go in a few parts, each beside the computation of the next: the last layers' first, which
- * backward comes to first. A part is evaluated with what the rest needs of it, and put on a stream of its own. The first
- * ends with the loss; what is left when backward has come to its end is the last part, for which alone is waited.
+ * backward comes to first. A part is evaluated with what the rest needs of it, and put on a stream of its own. The last
+ * one, with which the loss comes, is the only one that nothing is computed beside.
  *
  * Behind each part's gradients goes, for each, whether this rank has it, as in distribute.c.
  */
