@@ -153,29 +153,65 @@ static void make_step(tn_optimizer *optimizer, tn_array *const *w, tn_array **ex
     }
 }
 
+typedef struct training {
+    tn_layer *net;
+    tn_optimizer *optimizer;
+    tn_array *w[3], *expected[3];
+} training;
+
+static training begin_training(void)
+{
+    tn_layer *layer[] = {tn_linear(720, .in = 730, .no_bias = true), tn_linear(720, .in = 730, .no_bias = true),
+                         tn_linear(3, .in = 1, .no_bias = true)};
+    training t = {.net = tn_sequential(layer[0], layer[1], layer[2])};
+    t.optimizer = tn_sgd(t.net, .lr = 0.5);
+    for (int i = 0; i < 3; i++) {
+        tn_shape shape = tn_shape_of(tn_param(t.net, i));
+        t.expected[i] = start_of(i, shape);
+        tn_array *own = rank ? tn_zeros(shape, .device = tn_cpu()) : t.expected[i];
+        assert_int_equal(tn_assign(tn_param(t.net, i), own), TN_OK);
+    }
+    assert_int_equal(tn_layer_to(t.net, tn_cuda(rank)), TN_OK);
+    assert_int_equal(tn_optimizer_distribute(t.optimizer, comm), TN_OK);
+    for (int i = 0; i < 3; i++)
+        t.w[i] = tn_param(t.net, i);
+    return t;
+}
+
+static void end_training(const training *t)
+{
+    tn_optimizer_free(t->optimizer);
+    tn_layer_free(t->net);
+}
+
 static void test_steps(void **state)
 {
     (void)state;
     TN_SCOPE {
-        tn_layer *layer[] = {tn_linear(720, .in = 730, .no_bias = true), tn_linear(720, .in = 730, .no_bias = true),
-                             tn_linear(3, .in = 1, .no_bias = true)};
-        tn_layer *net = tn_sequential(layer[0], layer[1], layer[2]);
-        tn_optimizer *optimizer = tn_sgd(net, .lr = 0.5);
-        tn_array *w[3], *expected[3];
-        for (int i = 0; i < 3; i++) {
-            tn_shape shape = tn_shape_of(tn_param(net, i));
-            expected[i] = start_of(i, shape);
-            tn_array *own = rank ? tn_zeros(shape, .device = tn_cpu()) : expected[i];
-            assert_int_equal(tn_assign(tn_param(net, i), own), TN_OK);
-        }
-        assert_int_equal(tn_layer_to(net, tn_cuda(rank)), TN_OK);
-        assert_int_equal(tn_optimizer_distribute(optimizer, comm), TN_OK);
-        for (int i = 0; i < 3; i++)
-            w[i] = tn_param(net, i);
+        training t = begin_training();
         for (int step = 0; step < STEPS; step++)
-            make_step(optimizer, w, expected, step);
-        tn_optimizer_free(optimizer);
-        tn_layer_free(net);
+            make_step(t.optimizer, t.w, t.expected, step);
+        end_training(&t);
+    }
+}
+
+/* Of a rank whose other one is killed while gradients travel, which shows when anything is waited for. */
+static void train_on(void)
+{
+    TN_SCOPE {
+        training t = begin_training();
+        tn_array *x = here(held_by(rank, seed, TN_FLOAT32, tn_shape_of(t.w[0])));
+        tn_status status = TN_OK;
+        for (int step = 0; step < 4 && status == TN_OK; step++) {
+            if (rank == 1 && step == 1)
+                raise(SIGKILL);
+            status = tn_backward(loss_of(t.w, x, true));
+            if (status == TN_OK)
+                status = tn_step(t.optimizer);
+            if (status == TN_OK)
+                status = tn_synchronize(tn_cuda(rank));
+        }
+        end_training(&t);
     }
 }
 
@@ -212,11 +248,13 @@ static int run_rank(const char *mode)
         return 1;
     if (strcmp(mode, "values") == 0)
         return check_values();
+    if (strcmp(mode, "killed in a step") == 0)
+        train_on();
     if (strcmp(mode, "hangs early") == 0)
         (void)!tn_eval(tn_comm_broadcast(comm, here(tn_ones(TN_SHAPE(0))), 0)); /* connects, and transfers nothing */
     if (rank == 1 && strcmp(mode, "hangs early") == 0)
         hang();
-    for (int i = 0; i < 4 && everybody() == TN_OK; i++) {
+    for (int i = 0; i < 4 && tn_ok() && everybody() == TN_OK; i++) {
         if (rank == 1 && i == 1 && strcmp(mode, "ends") == 0)
             return 0;
         if (rank == 1 && i == 1 && strcmp(mode, "killed") == 0)
@@ -239,6 +277,7 @@ static const run runs[] = {
     {"values", "", {"\n0 checks failed"}, 1},
     {"ends", "", {"rank 1 has ended", "all_reduce(sum) of float32 ()", "fewer calls"}, 0},
     {"killed", "", {"rank 1 has ended", "it was killed"}, 0},
+    {"killed in a step", "", {"rank 1 has ended", "all_reduce(sum) of", "it was killed"}, 0},
     {"hangs", "", {"rank 1 does not answer", "TANSO_COMM_TIMEOUT"}, 0},
     {"hangs early", "", {"rank 1 does not answer", "all_reduce(sum) of float32 ()"}, 0}, /* in the first transfer */
     {"dies", "TANSO_FAKE_NCCL_DIES=1", {"rank 1 has ended", "the connecting of GPUs", "it was killed"}, 0},
