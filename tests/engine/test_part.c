@@ -16,7 +16,7 @@
 #include "support/device.h"
 #include "support/random.h"
 
-enum { MOST = 4096, UNITS = 7, BATCH = 5, ROUNDS = 12 };
+enum { MOST = 4096, UNITS = 7, SIDE = 7, BATCH = 5, ROUNDS = 12 };
 
 static test_random common;
 
@@ -55,18 +55,19 @@ static bool costs(const tn__node *node)
 
 /* ---- a network, twice ---- */
 
-static tn_layer *make(int layers, uint64_t seed)
+/* Of some layers, or of two convolutions. */
+static tn_layer *make(int layers, uint64_t seed, const tn_array *x)
 {
-    static const char *const between[] = {"relu", "tanh", "gelu", "layer_norm", "sigmoid"};
-    char words[256] = "";
+    static const char *const between[] = {"relu", "tanh", "gelu", "layer_norm", "sigmoid", "dropout:0.5"};
+    char words[256] = "conv:3,3,pad=1 bn relu maxpool:2 dropout:0.3 conv:4,3 relu gap ";
     tn_seed(seed);
     for (int i = 0; i < layers; i++) {
-        size_t at = strlen(words);
-        snprintf(words + at, sizeof words - at, "linear:%d %s ", UNITS, between[(seed + (uint64_t)i) % 5]);
+        size_t at = i ? strlen(words) : 0;
+        snprintf(words + at, sizeof words - at, "%slinear:%d %s ", i ? "" : "flatten ", UNITS, between[(seed + (uint64_t)i) % 6]);
     }
     strcat(words, "linear:3");
     tn_layer *net = tn_layer_parse(words);
-    TN_SCOPE assert_false(tn_is_error(tn_forward(net, tn_zeros(TN_SHAPE(1, UNITS))))); /* which makes parameters */
+    TN_SCOPE assert_false(tn_is_error(tn_forward(net, x))); /* which makes parameters */
     return net;
 }
 
@@ -110,17 +111,21 @@ static void test_parts(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        int layers = (int)test_random_int(&common, 1, 3);
+        int layers = (int)test_random_int(&common, 0, 3);
         uint64_t seed = (uint64_t)test_random_int(&common, 0, 1 << 20);
-        tn_layer *net[2] = {make(layers, seed), make(layers, seed)};
+        tn_array *x = NULL, *t = NULL;
+        TN_SCOPE {
+            x = tn_own(tn_random_normal(TN_SHAPE(BATCH, 1, SIDE, SIDE)));
+            t = tn_own(tn_random_integers(0, 3, TN_SHAPE(BATCH)));
+        }
+        tn_layer *net[2] = {make(layers, seed, x), make(layers, seed, x)};
         tn_optimizer *optimizer[2];
-        tn_array *x = tn_own(tn_random_normal(TN_SHAPE(BATCH, UNITS))), *t = NULL;
-        TN_SCOPE t = tn_own(tn_random_integers(0, 3, TN_SHAPE(BATCH)));
         for (int n = 0; n < 2; n++)
             optimizer[n] = tn_momentum_sgd(net[n], .lr = 0.1);
         for (int step = 0; step < 2; step++)
             for (int n = 0; n < 2; n++)
                 TN_SCOPE {
+                    tn_seed(seed + (uint64_t)step); /* of dropout */
                     tn_array *loss = tn_softmax_cross_entropy(tn_forward(net[n], x), t);
                     assert_int_equal(tn_backward(loss), TN_OK);
                     int params = tn_param_count(net[n]);
