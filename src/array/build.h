@@ -59,6 +59,10 @@ tn__node *tn__sum_to(tn__node *a, const tn__shape *shape);
 
 /* SOFTMAX or LOG_SOFTMAX of an array in the dtype it is computed in, over axes. */
 tn__node *tn__softmax(tn__op op, tn__node *a, uint32_t axes);
+/* SOFTMAX over axes as it is kept: zeros where it is not allowed (bool, broadcast to a; NULL: all is), rounded to a
+ * dtype that may be narrower than a's. Its gradient is one of that, so that backward needs no second array of a's size
+ * beside what a product reads; what is not allowed must not depend on what a gradient is asked for. */
+tn__node *tn__softmax_kept(tn__node *a, tn__node *allowed, tn_dtype dtype, uint32_t axes);
 /* FIRST_MAX of a real array over axes, none of them of extent 0: where elements tie, MAX divides the gradient among
  * them. */
 tn__node *tn__first_max(tn__node *a, uint32_t axes);

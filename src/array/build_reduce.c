@@ -139,17 +139,39 @@ tn__node *tn__sum_to(tn__node *a, const tn__shape *shape)
 
 /* What computes the value has no part in backward, which would keep the powers, too: the gradient is one of the value.
  * By the largest, whose choice changes nothing, powers do not overflow. */
+static tn__node *softmax_value(tn__op op, tn__node *a, uint32_t axes)
+{
+    tn__node *shifted = tn__binary(TN__OP_SUBTRACT, a, tn__reduce(TN__OP_MAX, a, axes));
+    tn__node *power = tn__unary(TN__OP_EXP, shifted), *sum = tn__reduce(TN__OP_SUM, power, axes);
+    return op == TN__OP_SOFTMAX ? tn__binary(TN__OP_DIVIDE, power, sum)
+                                : tn__binary(TN__OP_SUBTRACT, shifted, tn__unary(TN__OP_LOG, sum));
+}
+
+static tn__node *with_value(tn__op op, tn__node *y, tn__node *a, uint32_t axes)
+{
+    TN__PASS_ERROR(y);
+    return tn__node_new(op, (tn_dtype)y->dtype, y->shape, y->device, 2, (tn__node *[]){y, a}, (tn__attr){.axes = axes});
+}
+
 tn__node *tn__softmax(tn__op op, tn__node *a, uint32_t axes)
 {
     TN__PASS_ERROR(a);
     tn__no_grad_depth++;
-    tn__node *shifted = tn__binary(TN__OP_SUBTRACT, a, tn__reduce(TN__OP_MAX, a, axes));
-    tn__node *power = tn__unary(TN__OP_EXP, shifted), *sum = tn__reduce(TN__OP_SUM, power, axes);
-    tn__node *y = op == TN__OP_SOFTMAX ? tn__binary(TN__OP_DIVIDE, power, sum)
-                                       : tn__binary(TN__OP_SUBTRACT, shifted, tn__unary(TN__OP_LOG, sum));
+    tn__node *y = softmax_value(op, a, axes);
     tn__no_grad_depth--;
-    TN__PASS_ERROR(y);
-    return tn__node_new(op, (tn_dtype)y->dtype, y->shape, y->device, 2, (tn__node *[]){y, a}, (tn__attr){.axes = axes});
+    return with_value(op, y, a, axes);
+}
+
+tn__node *tn__softmax_kept(tn__node *a, tn__node *allowed, tn_dtype dtype, uint32_t axes)
+{
+    TN__PASS_ERROR(a);
+    tn__no_grad_depth++;
+    tn__node *y = softmax_value(TN__OP_SOFTMAX, a, axes);
+    if (allowed && !tn__node_is_error(y))
+        y = tn__where(allowed, y, tn__const_like(y, 0));
+    y = tn__cast(y, dtype);
+    tn__no_grad_depth--;
+    return with_value(TN__OP_SOFTMAX, y, a, axes);
 }
 
 tn__node *tn__first_max(tn__node *a, uint32_t axes)

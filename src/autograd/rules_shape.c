@@ -49,12 +49,15 @@ void tn__grad_first_max(tn__chain *c)
     c->in[1] = place ? tn__where(tn__binary(TN__OP_EQUAL, place, first), c->g, zeros_like(x)) : c->g;
 }
 
-/* Input 0 has no gradient of its own: it is what the node is made of. */
+/* Input 0 has no gradient of its own: it is what the node is made of. Where it was rounded, sums are in input 1's
+ * dtype. */
 void tn__grad_softmax(tn__chain *c)
 {
-    tn__node *y = c->node, *sum = tn__reduce(TN__OP_SUM, tn__binary(TN__OP_MULTIPLY, c->g, y), y->attr.axes);
+    tn_dtype dtype = (tn_dtype)c->node->in[1]->dtype;
+    tn__node *y = tn__cast(c->node, dtype), *g = tn__cast(c->g, dtype);
+    tn__node *sum = tn__reduce(TN__OP_SUM, tn__binary(TN__OP_MULTIPLY, g, y), c->node->attr.axes);
     c->in[0] = NULL;
-    c->in[1] = tn__binary(TN__OP_MULTIPLY, y, tn__binary(TN__OP_SUBTRACT, c->g, sum));
+    c->in[1] = tn__binary(TN__OP_MULTIPLY, y, tn__binary(TN__OP_SUBTRACT, g, sum));
 }
 
 void tn__grad_log_softmax(tn__chain *c)

@@ -15,7 +15,7 @@
 #include "core/memory.h"
 
 #define SHALLOW 16 /* what is no deeper may be computed again */
-#define VALUE   6  /* how deep what computes the value of a CUSTOM node lies on its other inputs: a softmax's */
+#define VALUE   8  /* how deep what computes the value of a CUSTOM node lies on its other inputs: a softmax's */
 #define INVERSE 24 /* a pseudo-inverse's */
 
 /* The first input that lies on a path: what computes the value of a CUSTOM node lies on its other inputs itself. */

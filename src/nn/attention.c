@@ -38,21 +38,18 @@ static looks looks_of(tn__node *mask, bool causal, const tn__node *scores)
 }
 
 /* The softmax over the keys that may be looked at; zeros where there are none: what is masked has a finite score then,
- * so that no gradient is NaN. Where each query has a key, an infinite one makes zeros of the others, and backward needs
- * the weights alone, not the scores. */
-static tn__node *weights_of(tn__node *scores, const looks *l)
+ * so that no gradient is NaN. Where each query has a key, an infinite one makes zeros of the others. What the product
+ * with the values reads is all that backward keeps of it. */
+static tn__node *weights_of(tn__node *scores, const looks *l, tn_dtype dtype)
 {
     TN__PASS_ERROR(scores);
     uint32_t last = 1u << (scores->shape->ndim - 1);
     if (l->added)
         scores = add(scores, l->added);
-    if (!l->allowed)
-        return tn__softmax(TN__OP_SOFTMAX, scores, last);
     TN__PASS_ERROR(scores);
-    tn__node *masked = tn__where(l->allowed, scores, like(scores, l->some ? -INFINITY : -1e30));
-    TN__PASS_ERROR(masked);
-    tn__node *weights = tn__softmax(TN__OP_SOFTMAX, masked, last);
-    return l->some ? weights : tn__only_where(l->allowed, weights);
+    if (l->allowed)
+        scores = tn__where(l->allowed, scores, like(scores, l->some ? -INFINITY : -1e30));
+    return tn__softmax_kept(scores, l->some ? NULL : l->allowed, dtype, last);
 }
 
 static bool fit(const tn__node *q, const tn__node *k, const tn__node *v)
@@ -86,7 +83,7 @@ static tn__node *attend(tn__node *q, tn__node *k, tn__node *v, tn__node *mask, b
                    tn__shape_text(mask->shape->ndim, mask->shape->dim, b));
     }
     looks l = looks_of(mask, causal, scores);
-    *weights = tn__cast(weights_of(scores, &l), dtype);
+    *weights = weights_of(scores, &l, dtype);
     tn__node *kept = tn__dropout(*weights, dropout, NULL);
     return tn__matmul_node(kept, v);
 }

@@ -89,6 +89,69 @@ static void test_nothing_to_see(void **state)
     check_fine();
 }
 
+/* The gradient of what is multiplied by the values is one of the weights as they are kept, of 16 bits where the scores
+ * are. Scores are below 1 in absolute value, so that none of some twenty roundings is larger than what it is of; their
+ * sum is held against that of the absolute values of the terms. */
+static void test_narrow_gradients(void **state)
+{
+    (void)state;
+    enum { QUERIES = 5, KEYS = 7, WIDTH = 3 };
+    for (int i = 0; i < 2; i++)
+        TN_SCOPE {
+            tn_dtype dtype = i ? TN_FLOAT16 : TN_BFLOAT16;
+            double scale = 0.3, unit = i ? 0x1p-11 : 0x1p-8;
+            tn_array *in[4]; /* queries, keys, values, the gradient of what comes of them; as all dtypes have them */
+            for (int a = 0; a < 4; a++) {
+                tn_shape shape = TN_SHAPE(a == 0 || a == 3 ? QUERIES : KEYS, WIDTH);
+                in[a] = tn_cast(tn_cast(tn_random_uniform(shape, .low = -1, .high = 1), dtype), TN_FLOAT32);
+            }
+            tn_array *q = tn_requires_grad(tn_cast(in[0], dtype)), *k = tn_cast(in[1], dtype);
+            tn_array *y = tn_scaled_dot_product_attention(q, k, tn_cast(in[2], dtype), .causal = true, .scale = scale);
+            assert_int_equal(tn_dtype_of(y), dtype);
+            assert_int_equal(tn_backward(tn_sum(tn_multiply(tn_cast(y, TN_FLOAT32), in[3]))), TN_OK);
+            tn_array *wide = tn_requires_grad(in[0]), *weights;
+            tn_array *right = tn_scaled_dot_product_attention(wide, in[1], in[2], .causal = true, .scale = scale,
+                                                              .weights = &weights);
+            assert_int_equal(tn_backward(tn_sum(tn_multiply(right, in[3]))), TN_OK);
+            weights = tn_detach(weights);
+            tn_array *size = tn_matmul(tn_abs(in[3]), tn_transpose(tn_abs(in[2]), TN_AXES(1, 0)));
+            tn_array *sum = tn_sum(tn_multiply(weights, size), .axis = TN_AXES(1), .keepdims = true);
+            tn_array *bound = tn_matmul(tn_multiply(weights, tn_add(size, sum)), tn_abs(in[1]));
+            tn_array *error = tn_abs(tn_subtract(tn_cast(tn_grad(q), TN_FLOAT32), tn_grad(wide)));
+            assert_true(tn_item(tn_all(tn_less_equal(error, tn_multiply(bound, 32 * unit * scale)))));
+        }
+    check_fine();
+}
+
+/* Attention after attention: what backward keeps of each is one array of its weights, not the scores beside it. */
+static void test_kept(void **state)
+{
+    (void)state;
+    enum { TIME = 96, WIDTH = 2, FEW = 3, MANY = 9 };
+    tn_set_compile(TN_COMPILE_ALWAYS); /* operation by operation, casts are arrays of their own */
+    for (int i = 0; i < 2; i++) {
+        int64_t peak[2];
+        for (int many = 0; many < 2; many++)
+            TN_SCOPE {
+                tn_array *x = tn_requires_grad(tn_random_normal(TN_SHAPE(TIME, WIDTH))), *y = tn_cast(x, TN_FLOAT32);
+                assert_int_equal(tn_eval(x), TN_OK);
+                tn_memory_reset_peak(test_device());
+                int64_t used = tn_memory_stats(test_device()).used;
+                if (i)
+                    y = tn_cast(y, TN_BFLOAT16);
+                for (int n = 0; n < (many ? MANY : FEW); n++)
+                    y = tn_scaled_dot_product_attention(y, y, y, .causal = true);
+                assert_int_equal(tn_backward(tn_sum(tn_cast(y, TN_FLOAT32))), TN_OK);
+                assert_int_equal(tn_eval(tn_grad(x)), TN_OK);
+                peak[many] = (int64_t)tn_memory_stats(test_device()).peak - used;
+            }
+        int64_t one = TIME * TIME * (i ? 2 : 4);
+        assert_in_range(peak[1] - peak[0], (MANY - FEW) * one, (MANY - FEW) * one * 3 / 2);
+    }
+    tn_set_compile(TN_COMPILE_AUTO);
+    check_fine();
+}
+
 static void test_layers(void **state)
 {
     (void)state;
@@ -171,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_multihead), cmocka_unit_test(test_nothing_to_see),
+        cmocka_unit_test(test_narrow_gradients), cmocka_unit_test(test_kept),
         cmocka_unit_test(test_layers), cmocka_unit_test(test_samples), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
