@@ -76,7 +76,7 @@ static tn_status read_item(const tn_array *x, const char *operation, tn__scalar 
 {
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, operation);
-    tn_status status = tn__evaluate(1, &node);
+    tn_status status = node->storage ? TN_OK : tn__evaluate(1, &node);
     scalar[0].bits = scalar[1].bits = 0;
     if (status == TN_OK && node->shape->size != 1) {
         char shape[TN__SHAPE_TEXT];

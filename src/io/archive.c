@@ -8,6 +8,7 @@
 #include <tanso/device.h>
 #include "core/hash.h"
 #include "core/memory.h"
+#include "io/file.h"
 #include "io/formats.h"
 #include "tn_build_config.h"
 
@@ -32,6 +33,9 @@ static void drop_contents(tn_archive *archive)
         tn__free(archive->texts[i].key);
         tn__free(archive->texts[i].value);
     }
+    for (size_t i = 0; i < archive->first_count; i++)
+        tn__free(archive->first[i]);
+    tn__free(archive->first);
     tn__free(archive->entries);
     tn__free(archive->table);
     tn__free(archive->texts);
@@ -273,6 +277,18 @@ const char *tn_archive_text(const tn_archive *archive, const char *key)
 
 /* ---- files ---- */
 
+tn_status tn__archive_after(tn_archive *archive, const char *file)
+{
+    char *copy = tn__strdup(file);
+    if (!copy || !tn__grow((void **)&archive->first, &archive->first_capacity, archive->first_count + 1,
+                           sizeof *archive->first)) {
+        tn__free(copy);
+        return tn__fail_memory("archive_save", strlen(file) + sizeof copy);
+    }
+    archive->first[archive->first_count++] = copy;
+    return TN_OK;
+}
+
 tn_status tn__archive_views(const tn_archive *archive, const char *operation, tn__host_view **views)
 {
     *views = tn__calloc(archive->count + 1, sizeof **views);
@@ -369,6 +385,8 @@ tn_status tn_archive_save_with(const tn_archive *archive, const char *path, cons
     if (status != TN_OK)
         return status;
     int format = format_of("archive_save", path, NULL, &status);
+    for (size_t i = 0; format >= 0 && i < archive->first_count; i++)
+        tn__file_sync(archive->first[i]);
     return format < 0 ? status : formats[format].save(archive, path, opts ? opts : &defaults);
 }
 

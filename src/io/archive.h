@@ -25,6 +25,8 @@ struct tn_archive {
     size_t places;
     tn__archive_text *texts;
     size_t text_count, text_capacity;
+    char **first; /* files that last before this one does */
+    size_t first_count, first_capacity;
     tn__error *error;
     bool is_static;
 };
@@ -44,6 +46,9 @@ tn_status tn__archive_known(const char *operation, const char *path);
  * the host can read stay as they are. On failure those of before stay. */
 tn_status tn__archive_put_aside(tn_archive *archive);
 tn_status tn__archive_fetch(tn_archive *archive);
+/* The archive says that a file, such as a log, has got so far: before its own file is there, that one is synced, by
+ * the thread that saves. */
+tn_status tn__archive_after(tn_archive *archive, const char *file);
 /* Views of all arrays' elements on the host, to be ended and given to tn__free by the caller. */
 tn_status tn__archive_views(const tn_archive *archive, const char *operation, tn__host_view **views);
 void tn__archive_views_end(const tn_archive *archive, tn__host_view *views);

@@ -217,6 +217,15 @@ void tn__folder_sync(const char *path)
     tn__free(folder);
 }
 
+void tn__file_sync(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC); /* enough for fsync */
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
+
 void tn__file_discard(char *temporary)
 {
     if (temporary)
@@ -234,7 +243,7 @@ tn_status tn__file_temporary(const char *operation, const char *path, char **tem
 }
 
 /* Gives a temporary file the name that it was made for; 0 or an errno. */
-static int become_final(const char *temporary)
+static int become_final(const char *temporary, bool lasting)
 {
     size_t length = strlen(temporary) - strlen(TEMPORARY);
     while (memcmp(temporary + length, TEMPORARY, strlen(TEMPORARY)) != 0)
@@ -243,20 +252,20 @@ static int become_final(const char *temporary)
     if (!final)
         return ENOMEM;
     int error = rename(temporary, final) == 0 ? 0 : errno;
-    if (!error)
+    if (!error && lasting)
         tn__folder_sync(final);
     tn__free(final);
     return error;
 }
 
-/* Closes fd in any case. */
-static tn_status commit_open(const char *operation, int fd, char *temporary, const char *path)
+/* Closes fd in any case. `lasting`: the machine may go down now, and the file is there. */
+static tn_status commit_open(const char *operation, int fd, char *temporary, const char *path, bool lasting)
 {
-    int error = fsync(fd) == 0 ? 0 : errno;
+    int error = !lasting || fsync(fd) == 0 ? 0 : errno;
     if (close(fd) != 0 && !error)
         error = errno;
     if (!error)
-        error = become_final(temporary);
+        error = become_final(temporary, lasting);
     if (error) {
         tn__file_discard(temporary);
         return error == ENOMEM ? tn__fail_memory(operation, strlen(path))
@@ -266,7 +275,7 @@ static tn_status commit_open(const char *operation, int fd, char *temporary, con
     return TN_OK;
 }
 
-tn_status tn__file_commit(const char *operation, char *temporary, const char *path)
+static tn_status commit(const char *operation, char *temporary, const char *path, bool lasting)
 {
     int fd = open(temporary, O_RDONLY | O_CLOEXEC); /* enough for fsync */
     if (fd < 0) {
@@ -274,11 +283,21 @@ tn_status tn__file_commit(const char *operation, char *temporary, const char *pa
         tn__file_discard(temporary);
         return tn__fail_errno(operation, "write", path, error);
     }
-    return commit_open(operation, fd, temporary, path);
+    return commit_open(operation, fd, temporary, path, lasting);
 }
 
-tn_status tn__file_write_atomic(const char *operation, const char *path,
-                                tn_status (*fill)(tn__writer *writer, void *user), void *user)
+tn_status tn__file_commit(const char *operation, char *temporary, const char *path)
+{
+    return commit(operation, temporary, path, true);
+}
+
+tn_status tn__file_rename(const char *operation, char *temporary, const char *path)
+{
+    return commit(operation, temporary, path, false);
+}
+
+static tn_status write_file(const char *operation, const char *path,
+                            tn_status (*fill)(tn__writer *writer, void *user), void *user, bool lasting)
 {
     tn__writer *writer = tn__alloc(sizeof *writer);
     if (!writer)
@@ -296,7 +315,7 @@ tn_status tn__file_write_atomic(const char *operation, const char *path,
         if (writer->status != TN_OK)
             status = writer->status;
         if (status == TN_OK) {
-            status = commit_open(operation, writer->fd, temporary, path);
+            status = commit_open(operation, writer->fd, temporary, path, lasting);
         } else {
             close(writer->fd);
             tn__file_discard(temporary);
@@ -306,18 +325,34 @@ tn_status tn__file_write_atomic(const char *operation, const char *path,
     return status;
 }
 
+tn_status tn__file_write_atomic(const char *operation, const char *path,
+                                tn_status (*fill)(tn__writer *writer, void *user), void *user)
+{
+    return write_file(operation, path, fill, user, true);
+}
+
 static tn_status fill_text(tn__writer *writer, void *user)
 {
     const tn__text *text = user;
     return tn__write(writer, text->data, text->length);
 }
 
-tn_status tn__file_write_text(const char *operation, const char *path, tn__text *text)
+static tn_status write_text(const char *operation, const char *path, tn__text *text, bool lasting)
 {
     tn_status status = text->failed ? tn__fail_memory(operation, text->capacity)
-                                    : tn__file_write_atomic(operation, path, fill_text, text);
+                                    : write_file(operation, path, fill_text, text, lasting);
     tn__free(text->data);
     return status;
+}
+
+tn_status tn__file_write_text(const char *operation, const char *path, tn__text *text)
+{
+    return write_text(operation, path, text, true);
+}
+
+tn_status tn__file_write_picture(const char *operation, const char *path, tn__text *text)
+{
+    return write_text(operation, path, text, false);
 }
 
 tn_status tn__folder_make(const char *operation, const char *path)

@@ -19,11 +19,15 @@ tn_status tn__file_write_atomic(const char *operation, const char *path,
                                 tn_status (*fill)(tn__writer *writer, void *user), void *user);
 /* The same of a text, which is freed; one that there was no memory for is TN_ERR_MEMORY. */
 tn_status tn__file_write_text(const char *operation, const char *path, tn__text *text);
+/* The same of what can be made again, as a picture: it does not wait for the disk. The name holds the old contents or
+ * the new ones whatever happens to the process; the machine's end may take both. */
+tn_status tn__file_write_picture(const char *operation, const char *path, tn__text *text);
 /* The same for a libzip or the like that writes files by itself: makes an empty temporary file, named in *temporary
- * (owned by the caller); then tn__file_commit syncs and renames it, or tn__file_discard removes it. Both free the
- * name. */
+ * (owned by the caller); then tn__file_commit syncs and renames it, tn__file_rename does so without waiting for the
+ * disk, or tn__file_discard removes it. All free the name. */
 tn_status tn__file_temporary(const char *operation, const char *path, char **temporary);
 tn_status tn__file_commit(const char *operation, char *temporary, const char *path);
+tn_status tn__file_rename(const char *operation, char *temporary, const char *path);
 void tn__file_discard(char *temporary);
 
 /* Contents of a file, in memory the caller gives to tn__free; a NUL follows them. More than `limit` bytes:
@@ -39,5 +43,7 @@ tn_status tn__folder_make(const char *operation, const char *path);
 tn_status tn__folder_lock(const char *operation, const char *path, int *folder);
 /* Syncs the folder that holds `path`, so that a rename in it lasts. */
 void tn__folder_sync(const char *path);
+/* Syncs a file that is there already; not every file system can. */
+void tn__file_sync(const char *path);
 
 #endif

@@ -23,7 +23,7 @@ static tn_status write_svg(const char *path, int width, int height, tn__drawing 
 {
     tn__text svg = {0};
     tn__svg_write(&svg, width, height, draw, user);
-    return tn__file_write_text("plot", path, &svg);
+    return tn__file_write_picture("plot", path, &svg);
 }
 
 static const struct {

@@ -214,7 +214,7 @@ static tn_status save(const paper *p, const char *path)
                        .height = (unsigned)p->height,
                        .format = PNG_FORMAT_RGB};
     if (png_image_write_to_file(&image, temporary, 0, p->rgb, 0, NULL))
-        return tn__file_commit("plot", temporary, path);
+        return tn__file_rename("plot", temporary, path);
     status = tn__fail(TN_ERR_IO, "plot", "cannot write '%s': %s; free some space on that disk, or write elsewhere",
                       path, image.message);
     png_image_free(&image);

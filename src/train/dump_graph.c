@@ -55,7 +55,7 @@ static tn_status write_graph(const dumping *d, const tn_array *value)
     if (stream && fclose(stream) != 0 && status == TN_OK)
         status = tn__fail_errno(OPERATION, "write", d->path, errno);
     if (status == TN_OK)
-        return tn__file_commit(OPERATION, temporary, d->path);
+        return tn__file_rename(OPERATION, temporary, d->path);
     tn__file_discard(temporary);
     return status;
 }

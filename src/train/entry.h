@@ -19,27 +19,27 @@ typedef struct tn__figure {
 /*
  * A JSON list of objects in a file, indented by 4, as Chainer's log: the shortest digits that read back, NaN as NaN.
  *
- * While the list is short, each entry replaces the file by a whole new one. A long list is added to in place, by one
- * write of the entry and the closing bracket, so that an entry takes the same time however many there are. What a crash
- * left of such a write is cut off when the run is resumed.
+ * While the list is short, it is held in memory, and replaces the file by a whole new one. A long list is added to in
+ * place, by one write of what is new and the closing bracket, so that an entry takes the same time however many there
+ * are. What a crash left of such a write is cut off when the run is resumed.
  */
+#define TN__SHORT_LOG (64 * 1024) /* bytes of a list that is short */
 typedef struct tn__json_log {
     char *path; /* owned; NULL: nothing is written */
     int64_t entries;
     int64_t size;  /* bytes up to the last entry's closing brace */
-    tn__text list; /* these bytes, while the list is short */
-    bool lazy;     /* a short list is written as often as costs little (pace.h) */
-    bool behind;   /* the file lacks what the list has */
-    tn__pace pace; /* of writing it anew */
+    int64_t from;  /* of these, the ones that are in the file alone; 0: the list is short */
+    tn__text list; /* the others */
+    bool behind;   /* the file lacks some of what the list has */
+    tn__pace pace; /* of writing it */
 } tn__json_log;
 
 /* Begins an empty list, or goes on from one that was resumed; looks whether the file can be written. */
 tn_status tn__json_log_open(tn__json_log *log, const char *path);
-tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count);
-/* Writes what a lazy list has put off, if it is time, or in any case. */
-tn_status tn__json_log_settle(tn__json_log *log, bool at_once);
-/* What was added lasts, whatever happens to the machine. */
-tn_status tn__json_log_sync(const tn__json_log *log);
+/* The file gets it now, or as soon as that costs little (pace.h); `now` as there, INFINITY: at once. */
+tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count, double now);
+/* Writes what was put off, if it is time. */
+tn_status tn__json_log_settle(tn__json_log *log, double now);
 void tn__json_log_close(tn__json_log *log);
 /* A double as JSON has it in Python's words: "1.0", "1e-05", "NaN". */
 void tn__json_number(double value, char text[32]);

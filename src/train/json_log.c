@@ -14,9 +14,7 @@
 
 #define OPERATION  "log_report"
 #define END        "\n]\n"
-/* A list longer than this is added to in place. */
-#define SHORT_LIST (64 * 1024)
-/* Seconds that writing a lazy list anew is put off for what it costs. */
+/* Seconds that writing is put off for what it costs. */
 #define LONGEST_DELAY 60.0
 
 void tn__json_number(double value, char text[32])
@@ -144,7 +142,7 @@ static tn_status cut(tn__json_log *log)
         tn__log(TN__LOG_WARN, OPERATION,
                 "the run goes on from a log of %lld entries in '%s', which is not there: that begins anew",
                 (long long)log->entries, log->path);
-        log->entries = log->size = 0;
+        log->entries = log->size = log->from = 0;
         return TN_OK;
     }
     char first = 0, last = 0;
@@ -169,8 +167,9 @@ tn_status tn__json_log_open(tn__json_log *log, const char *path)
     log->path = tn__strdup(path);
     if (!log->path)
         return tn__fail_memory(OPERATION, strlen(path) + 1);
+    log->from = log->list.data ? 0 : log->size;
     if (log->entries)
-        return log->list.data ? replace(log) : cut(log);
+        return log->from ? cut(log) : replace(log);
     /* The file of an earlier run stays until there is an entry. */
     char *probe;
     tn_status status = tn__file_temporary(OPERATION, path, &probe);
@@ -179,58 +178,47 @@ tn_status tn__json_log_open(tn__json_log *log, const char *path)
     return status;
 }
 
-tn_status tn__json_log_settle(tn__json_log *log, bool at_once)
+/* The part of a long list that is in memory goes behind what the file has. */
+static tn_status append(tn__json_log *log)
 {
-    if (!log->behind)
-        return TN_OK;
-    if (!at_once && !tn__pace_due(&log->pace, LONGEST_DELAY))
-        return TN_OK;
-    double began = tn__seconds();
-    tn_status status = replace(log);
-    log->behind = status != TN_OK;
-    tn__pace_note(&log->pace, began);
+    size_t length = log->list.length;
+    tn__text_add(&log->list, END);
+    tn_status status = log->list.failed ? tn__fail_memory(OPERATION, log->list.capacity)
+                                        : write_end(log, &log->list, log->from);
+    log->list.length = length;
     return status;
 }
 
-tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count)
+tn_status tn__json_log_settle(tn__json_log *log, double now)
 {
-    if (!log->path)
+    if (!log->behind)
         return TN_OK;
-    tn__text entry = {0};
-    put_entry(&entry, figures, count, log->entries == 0);
-    int64_t length = (int64_t)entry.length;
-    bool is_short = log->size + length <= SHORT_LIST;
-    if (is_short)
-        tn__text_addn(&log->list, entry.data ? entry.data : "", entry.length);
-    tn__text_add(&entry, END);
-    tn_status status = entry.failed || log->list.failed ? tn__fail_memory(OPERATION, entry.capacity) : TN_OK;
-    if (status == TN_OK && !is_short)
-        status = tn__json_log_settle(log, true); /* before it is added to in place */
-    if (status == TN_OK && !is_short)
-        status = write_end(log, &entry, log->size);
-    log->behind = log->behind || is_short;
-    if (status == TN_OK)
-        status = tn__json_log_settle(log, !log->lazy);
-    tn__free(entry.data);
-    if (status != TN_OK)
+    if (!tn__pace_due(&log->pace, LONGEST_DELAY, now))
+        return TN_OK;
+    double began = tn__seconds();
+    tn_status status = log->from ? append(log) : replace(log);
+    log->behind = status != TN_OK;
+    tn__pace_note(&log->pace, began);
+    if (status != TN_OK || log->size <= TN__SHORT_LOG)
         return status;
-    if (!is_short) {
-        tn__free(log->list.data);
-        log->list = (tn__text){0};
-    }
-    log->size += length;
-    log->entries++;
+    tn__free(log->list.data);
+    log->list = (tn__text){0};
+    log->from = log->size;
     return TN_OK;
 }
 
-tn_status tn__json_log_sync(const tn__json_log *log)
+tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count, double now)
 {
-    int fd = log->path ? open(log->path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0)
-        return TN_OK; /* nothing was written */
-    fsync(fd);        /* not every file system can */
-    close(fd);
-    return TN_OK;
+    if (!log->path)
+        return TN_OK;
+    size_t before = log->list.length;
+    put_entry(&log->list, figures, count, log->entries == 0);
+    if (log->list.failed)
+        return tn__fail_memory(OPERATION, log->list.capacity);
+    log->size += (int64_t)(log->list.length - before);
+    log->entries++;
+    log->behind = true;
+    return tn__json_log_settle(log, now);
 }
 
 void tn__json_log_close(tn__json_log *log)

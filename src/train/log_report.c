@@ -4,6 +4,7 @@
 #include <string.h>
 #include <tanso/engine.h>
 #include "core/log.h"
+#include "io/archive.h"
 #include "train/chainer.h"
 #include "train/ext.h"
 
@@ -54,7 +55,7 @@ static tn_status fill(log_report *r, const tn_trainer *trainer)
     return tn__or_latched(status);
 }
 
-static tn_status write(log_report *r)
+static tn_status write(log_report *r, tn_trainer *trainer)
 {
     int count = tn_observation_count(r->entry);
     tn__figure *figures = tn__alloc(((size_t)count + 1) * sizeof *figures);
@@ -62,7 +63,7 @@ static tn_status write(log_report *r)
         return tn__fail_memory(OPERATION, (size_t)count * sizeof *figures);
     for (int i = 0; i < count; i++)
         figures[i] = tn__entry_figure(r->entry, tn_observation_key(r->entry, i));
-    tn_status status = tn__json_log_add(&r->log, figures, count);
+    tn_status status = tn__json_log_add(&r->log, figures, count, tn__trainer_now(trainer));
     tn__free(figures);
     return status;
 }
@@ -88,13 +89,13 @@ static tn_status call(tn_trainer *trainer, void *user)
     tn_status status = tn_summary_add_observation(r->summary, tn_trainer_observation(trainer));
     bool due = tn_trainer_iteration(trainer) == 0 || tn_trigger_fire(r->every, trainer);
     if (status == TN_OK && !due)
-        status = tn__json_log_settle(&r->log, false);
+        status = tn__json_log_settle(&r->log, tn__trainer_now(trainer));
     if (status != TN_OK || !due)
         return status;
     status = fill(r, trainer);
     warn_of_nan(r, trainer);
     if (status == TN_OK)
-        status = write(r);
+        status = write(r, trainer);
     for (size_t i = 0; i < r->listener_count && status == TN_OK; i++)
         status = tn__or_latched(r->listeners[i].told(trainer, r->entry, r->listeners[i].user));
     tn_summary_clear(r->summary);
@@ -104,7 +105,7 @@ static tn_status call(tn_trainer *trainer, void *user)
 static void finalize(tn_trainer *trainer, void *user)
 {
     (void)trainer;
-    tn__json_log_settle(&((log_report *)user)->log, true);
+    tn__json_log_settle(&((log_report *)user)->log, INFINITY);
 }
 
 static tn_status initialize(tn_trainer *trainer, void *user)
@@ -119,15 +120,21 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     return status;
 }
 
-/* The list itself while it is short: so a snapshot alone is enough to go on from. */
-static tn_status serialize_list(const tn_serializer *s, tn__json_log *log)
+/* The list itself while it is short: so a snapshot alone is enough to go on from. Else the file, which is to last
+ * before the snapshot does. */
+static tn_status save_list(const tn_serializer *s, tn__json_log *log)
 {
+    bool is_long = log->from || log->size > TN__SHORT_LOG;
+    tn_status status = is_long ? tn__json_log_settle(log, INFINITY) : TN_OK;
     char *list = log->list.data;
-    if (!s->loading) {
-        tn_status status = tn_serialize_text(s, "_list", &list);
-        return status == TN_OK && !list ? tn__json_log_sync(log) : status;
-    }
-    list = NULL;
+    if (status == TN_OK)
+        status = tn_serialize_text(s, "_list", &list);
+    return status == TN_OK && log->from && log->path ? tn__archive_after(s->archive, log->path) : status;
+}
+
+static tn_status load_list(const tn_serializer *s, tn__json_log *log)
+{
+    char *list = NULL;
     tn_status status = tn_serialize_text(s, "_list", &list);
     if (status == TN_OK && list && strlen(list) != (size_t)log->size)
         status = tn__fail(TN_ERR_FORMAT, OPERATION, "the snapshot's list has %zu bytes, not %lld: it is damaged",
@@ -136,6 +143,7 @@ static tn_status serialize_list(const tn_serializer *s, tn__json_log *log)
     log->list = (tn__text){0};
     if (status == TN_OK && list)
         tn__text_add(&log->list, list);
+    log->from = list ? 0 : log->size;
     tn_string_free(list);
     return log->list.failed ? tn__fail_memory(OPERATION, (size_t)log->size) : status;
 }
@@ -149,6 +157,7 @@ static tn_status take_chainer_list(const tn_serializer *s, tn__json_log *log)
         tn__text_add(&log->list, list);
     tn__free(list);
     log->size = (int64_t)log->list.length;
+    log->from = 0;
     return log->list.failed ? tn__fail_memory(OPERATION, (size_t)log->size) : tn_error_code();
 }
 
@@ -164,7 +173,9 @@ static tn_status serialize(const tn_serializer *s, void *user)
         status = tn__serialize_count(s, "_entries", &r->log.entries);
     if (status == TN_OK)
         status = tn__serialize_count(s, "_size", &r->log.size);
-    return status == TN_OK ? serialize_list(s, &r->log) : status;
+    if (status != TN_OK)
+        return status;
+    return s->loading ? load_list(s, &r->log) : save_list(s, &r->log);
 }
 
 static void free_report(void *user)
@@ -196,7 +207,6 @@ tn_extension *tn_log_report_with(const tn_log_report_opts *opts)
     r->user = opts->user;
     r->summary = tn_summary_new_with(NULL);
     r->entry = tn_observation_new();
-    r->log.lazy = true;
     if (!opts->file || *opts->file)
         r->output.file = tn__text_option(opts->file, "log", &status);
     tn_extension *made = tn__extension_of(&tn__log_report_kind, r, status);

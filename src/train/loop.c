@@ -51,6 +51,7 @@ static tn_status iterate(tn_trainer *trainer)
     TN_SCOPE {
         tn_reporter_push(trainer->reporter, trainer->observation);
         status = tn_updater_update(trainer->updater);
+        trainer->now = 0;
         if (status == TN_OK)
             status = tn__observation_eval(trainer->observation);
         if (status == TN_OK)
@@ -238,7 +239,10 @@ tn_status tn_trainer_run(tn_trainer *trainer)
     trainer->running = true;
     trainer->runner = tn__thread_number();
     trainer->began = tn__seconds();
+    int depth = tn__report_depth();
+    tn__report_hold();
     status = run(trainer);
+    tn__report_back_to(depth);
     trainer->done = status == TN_OK && !trainer->stopped;
     return status;
 }

@@ -25,6 +25,8 @@ tn_status tn__observation_eval(tn_observation *observation);
 /* How many reporters and scopes are on the thread's stack; coming back to that takes off what an error left open. */
 int tn__report_depth(void);
 void tn__report_back_to(int depth);
+/* A further frame, in which the same one listens: while it is there, the ones above it take no memory. */
+void tn__report_hold(void);
 /* What a copy of a layer reports to the thread's current reporter goes by the layer's name. Nothing without one. */
 tn_status tn__report_twin(const tn_layer *copy, const tn_layer *layer);
 /* A reporter or an observation is freed: where this thread's reports go to it, nobody listens from here on. */

@@ -14,11 +14,17 @@ typedef struct tn__pace {
     double ended, cost; /* of the last time, by tn__seconds; 0: it was not done yet */
 } tn__pace;
 
-/* Whether it is time again, and so in any case after `longest` seconds: one that took long as the machine was asleep
- * says nothing about the next. */
-static inline bool tn__pace_due(const tn__pace *pace, double longest)
+/* Whether it is time again (tn__trainer_now), and so in any case after `longest` seconds: one that took long as the
+ * machine was asleep says nothing about the next. */
+static inline bool tn__pace_due(const tn__pace *pace, double longest, double now)
 {
-    return pace->ended == 0 || tn__seconds() - pace->ended > fmin(TN__TIME_FOR_EACH_COST * pace->cost, longest);
+    return pace->ended == 0 || now - pace->ended > fmin(TN__TIME_FOR_EACH_COST * pace->cost, longest);
+}
+
+/* Not before `delay` seconds are over: what ends sooner does it once, at its end. */
+static inline void tn__pace_begin(tn__pace *pace, double delay)
+{
+    *pace = (tn__pace){tn__seconds(), delay / TN__TIME_FOR_EACH_COST};
 }
 
 /* It has been done, from `began` to now. */

@@ -10,8 +10,9 @@
 #include "train/plot.h"
 
 #define OPERATION "plot_report"
-/* Seconds that a picture is put off for what it costs. */
+/* Seconds that a picture is put off for what it costs; the first one, which a short run draws at its end. */
 #define LONGEST_DELAY 60.0
+#define FIRST_DELAY   1.0
 
 typedef struct plot_report {
     tn__output output;
@@ -93,7 +94,7 @@ static tn_status call(tn_trainer *trainer, void *user)
     if (status != TN_OK || !due)
         return status;
     status = add_points(p, trainer);
-    if (status == TN_OK && p->undrawn && tn__pace_due(&p->pace, LONGEST_DELAY))
+    if (status == TN_OK && p->undrawn && tn__pace_due(&p->pace, LONGEST_DELAY, tn__trainer_now(trainer)))
         status = draw(p);
     return status;
 }
@@ -116,7 +117,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     p->path = tn__output_path(trainer, p->output.file);
     for (int i = 0; i < p->keys.count; i++)
         p->undrawn = p->undrawn || p->curves[i].count; /* of a run that is resumed */
-    p->pace = (tn__pace){0};
+    tn__pace_begin(&p->pace, FIRST_DELAY);
     return p->path ? tn__output_probe(trainer, &p->output, p->path) : TN_ERR_MEMORY;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The progress bar as an extension. */
-#include "core/clock.h"
 #include "train/bar.h"
 #include "train/ext.h"
 
@@ -28,7 +27,7 @@ static tn_status call(tn_trainer *trainer, void *user)
     progress *p = user;
     if (!p->bar.stream)
         return TN_OK;
-    double now = tn__seconds();
+    double now = tn__trainer_now(trainer);
     int64_t iteration = tn_trainer_iteration(trainer);
     if (p->opts.every > 0 ? iteration % p->opts.every : now < p->next)
         return TN_OK;

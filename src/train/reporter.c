@@ -236,6 +236,13 @@ tn_status tn__report_twin(const tn_layer *copy, const tn_layer *layer)
 
 int tn__report_depth(void) { return depth; }
 
+void tn__report_hold(void)
+{
+    frame before = top(), *in = push();
+    if (in)
+        *in = before;
+}
+
 void tn__report_back_to(int to)
 {
     if (depth > to)

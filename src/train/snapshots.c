@@ -157,11 +157,11 @@ static tn_status finish_objects(tn_trainer *trainer);
 static bool is_busy(const snapshot *s) { return s->writing && !s->written; }
 
 /* Whether a snapshot that is due is to be of a later iteration. */
-static bool is_early(const snapshot *s)
+static bool is_early(const snapshot *s, tn_trainer *trainer)
 {
     if (s->opts.keep != 1 || s->opts.wait || s->serialize)
         return false;
-    return is_busy(s) || !tn__pace_due(&s->pace, LONGEST_DELAY);
+    return is_busy(s) || !tn__pace_due(&s->pace, LONGEST_DELAY, tn__trainer_now(trainer));
 }
 
 /* An object's that cannot be written yet waits, in place of an older one, if one file alone is kept. */
@@ -262,7 +262,7 @@ static tn_status snapshot_after(tn_trainer *trainer, void *user)
         return status;
     if (!s->due)
         return s->waiting.archive && !s->writing ? start_waiting(s, false) : TN_OK;
-    return is_early(s) ? TN_OK : save(s, trainer, s->opts.wait);
+    return is_early(s, trainer) ? TN_OK : save(s, trainer, s->opts.wait);
 }
 
 static tn_status snapshot_on_stop(tn_trainer *trainer, void *user)

@@ -230,7 +230,11 @@ tn_progress tn_trainer_progress(const tn_trainer *trainer)
     return tn_updater_progress(trainer ? trainer->updater : NULL);
 }
 
-int64_t tn_trainer_iteration(const tn_trainer *trainer) { return tn_trainer_progress(trainer).iteration; }
+int64_t tn_trainer_iteration(const tn_trainer *trainer)
+{
+    const tn_updater *updater = trainer ? trainer->updater : NULL;
+    return updater && tn_updater_status(updater) == TN_OK ? updater->iteration : 0;
+}
 
 int64_t tn_trainer_epoch(const tn_trainer *trainer)
 {
@@ -251,6 +255,13 @@ double tn_trainer_elapsed_time(const tn_trainer *trainer)
     if (!trainer)
         return 0;
     return trainer->elapsed_before + (trainer->running ? tn__seconds() - trainer->began : 0);
+}
+
+double tn__trainer_now(tn_trainer *trainer)
+{
+    if (trainer->now == 0)
+        trainer->now = tn__seconds();
+    return trainer->now;
 }
 
 tn_observation *tn_trainer_observation(const tn_trainer *trainer) { return trainer ? trainer->observation : NULL; }

@@ -73,7 +73,7 @@ static void add(tn__json_log *log, int i)
 {
     const tn__figure figures[] = {
         {"main/loss", i % 7 == 3 ? NAN : 1.0 / (i + 1), false}, {"a \"name\"", i, false}, {"iteration", i, true}};
-    if (tn__json_log_add(log, figures, 3) != TN_OK)
+    if (tn__json_log_add(log, figures, 3, INFINITY) != TN_OK)
         fail_msg("%s", tn_error());
 }
 
@@ -98,8 +98,8 @@ static void test_format(void **state)
     assert_int_equal(tn__json_log_open(&log, path), TN_OK);
     assert_false(test_exists(path)); /* what an earlier run left stays until there is an entry */
     const tn__figure figures[] = {{"main/loss", 0.5, false}, {"epoch", 1, true}};
-    assert_int_equal(tn__json_log_add(&log, figures, 2), TN_OK);
-    assert_int_equal(tn__json_log_add(&log, figures, 2), TN_OK);
+    assert_int_equal(tn__json_log_add(&log, figures, 2, INFINITY), TN_OK);
+    assert_int_equal(tn__json_log_add(&log, figures, 2, INFINITY), TN_OK);
     char *text = test_read(path, NULL);
     assert_string_equal(text, "[\n    {\n        \"main/loss\": 0.5,\n        \"epoch\": 1\n    },\n"
                               "    {\n        \"main/loss\": 0.5,\n        \"epoch\": 1\n    }\n]\n");
