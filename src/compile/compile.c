@@ -88,6 +88,14 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
     if ((wrong = tn__graph_verify(graph)))
         return broken("rewrite", wrong);
     dump_graph("rewritten", graph);
+    bool laid;
+    if (!tn__lay_channels_last(graph, &laid) || (laid && !tn__rewrite(graph, false)))
+        return tn__fail_memory("compile", 0);
+    if (laid) {
+        if ((wrong = tn__graph_verify(graph)))
+            return broken("laying channels last", wrong);
+        dump_graph("with channels last", graph);
+    }
     if (together) { /* on a CPU, matrices that lie at other distances are no call more */
         if (!tn__pack_batches(graph, device, tn__target_of(device)->policy, options->precision))
             return tn__fail_memory("compile", 0);

@@ -33,6 +33,7 @@ typedef struct tn__capabilities {
     bool product_kernels; /* small matrix products are kernels of their own, not a library's */
     bool epilogues;       /* a step of a float32 product adds a bias */
     bool convolutions;    /* convolutions that `convolves` accepts are steps, if it accepts any; none else */
+    bool channels_last;   /* convolutions by tensor cores want it: of 16 bits, and of float32 by TF32 */
     bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
     int small_matrix;     /* rows and columns of matrices of which any number is factored, solved or decomposed at
                              once; 0: one after another */

@@ -62,6 +62,7 @@ typedef struct tn__step {
     bool bias;                /* MATMUL of float32, where capabilities.epilogues says so: a row is added to each, the
                                  operand behind b, of one axis without gaps; then alpha is -1, beta 0, and out neither
                                  a batch nor in donated memory */
+    bool channels_last;       /* CONVOLVE: operands lie so in memory; their axes are in the usual order */
     const char *kernel;       /* owned; KERNEL: the entry point's name */
     int code;                 /* KERNEL: its number in the program's text, if that has kernels */
     int operand_count, output_count;

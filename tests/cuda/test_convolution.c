@@ -125,6 +125,29 @@ static void make(program *g, const problem *p, int way, tn_dtype dtype, tn_matmu
                                .source = ""};
 }
 
+/* The same with all channels last. */
+static void lay_last(program *g)
+{
+    g->step.channels_last = true;
+    for (int k = 0; k < OPERANDS; k++) {
+        tn__operand *o = &g->operand[k];
+        int64_t next = o->dim[1];
+        o->stride[1] = 1;
+        for (int d = o->ndim - 1; d > 1; next *= o->dim[d--])
+            o->stride[d] = next;
+        o->stride[0] = next;
+    }
+}
+
+/* Where element i in C order lies. */
+static int64_t place_of(const tn__operand *o, int64_t i)
+{
+    int64_t place = o->offset;
+    for (int d = o->ndim - 1; d >= 0; i /= o->dim[d--])
+        place += i % o->dim[d] * o->stride[d];
+    return place;
+}
+
 /* Operands' memory, each from a place of any alignment. */
 typedef struct memory {
     float number[OPERANDS][MOST + 4] __attribute__((aligned(256)));
@@ -165,8 +188,8 @@ static void expect(const problem *p, int way, tn_array *of[OPERANDS])
     of[2] = way == WEIGHTS ? g : w;
 }
 
-/* `apart`: elements that inputs lie behind a multiple of 256 bytes. */
-static void check_values(tn__device *device, const problem *p, int way, int apart)
+/* `apart`: elements that inputs lie behind a multiple of 256 bytes. `last`: operands have their channels last. */
+static void check_values(tn__device *device, const problem *p, int way, int apart, bool last)
 {
     static memory m;
     program g;
@@ -175,19 +198,25 @@ static void check_values(tn__device *device, const problem *p, int way, int apar
     fake_dnn.workspace[0] = way == DATA ? 1000 : 0;
     make(&g, p, way, TN_FLOAT32, way == WEIGHTS ? TN_MATMUL_TF32 : TN_MATMUL_FLOAT32);
     expect(p, way, of);
+    if (last)
+        lay_last(&g);
     for (int k = 1; k < OPERANDS; k++) {
+        const float *number = test_data(of[k]);
         g.operand[k].offset = apart;
-        memcpy(&m.number[k][apart], test_data(of[k]), (size_t)g.size[k] * sizeof(float));
+        for (int64_t i = 0; i < g.size[k]; i++)
+            m.number[k][place_of(&g.operand[k], i)] = number[i];
     }
     int before = fake_dnn.done;
     assert_true(device->ops->convolves(device, &g.step));
     assert_int_equal(run(device, &g, &m, 3), TN_OK);
     assert_int_equal(fake_dnn.done - before, 3);
     const float *want = test_data(of[0]);
-    for (int64_t i = 0; i < g.size[0]; i++)
-        if (!(fabsf(m.number[0][i] - want[i]) <= 1e-4f * (1 + fabsf(want[i]) + (float)p->n)))
-            fail_msg("way %d, %d apart, element %lld: %g, expected %g; seed %llu", way, apart, (long long)i,
-                     m.number[0][i], want[i], (unsigned long long)seed);
+    for (int64_t i = 0; i < g.size[0]; i++) {
+        float got = m.number[0][place_of(&g.operand[0], i)];
+        if (!(fabsf(got - want[i]) <= 1e-4f * (1 + fabsf(want[i]) + (float)p->n)))
+            fail_msg("way %d, %d apart%s, element %lld: %g, expected %g; seed %llu", way, apart, last ? ", last" : "",
+                     (long long)i, got, want[i], (unsigned long long)seed);
+    }
 }
 
 static const problem problems[] = {
@@ -203,7 +232,8 @@ static void test_values(void **state)
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
         for (int way = 0; way < 3; way++)
             for (int apart = 0; apart < 5; apart += 4 - (apart == 0)) /* 0 and 3 elements; 4 lie well again */
-                TN_SCOPE check_values(device, &problems[i], way, apart);
+                for (int last = 0; last < 2; last++)
+                    TN_SCOPE check_values(device, &problems[i], way, apart, last);
 }
 
 /* ---- choosing ---- */

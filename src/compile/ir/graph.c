@@ -117,9 +117,10 @@ void tn__graph_print(const tn__graph *graph, tn__text *text)
 /* Multiplications and additions: a result's elements by the weights that each takes. */
 int64_t tn__convolution_operations(const tn__graph *graph, const tn__value *value)
 {
-    const tn__shape *a = graph->value[value->in[0]].shape, *b = graph->value[value->in[1]].shape;
-    bool weights = value->op == TN__OP_CONVOLVE_WEIGHTS;
-    const tn__shape *w = weights ? value->shape : b;
-    const tn__shape *y = weights ? b : value->op == TN__OP_CONVOLVE ? value->shape : a;
-    return 2 * y->size * (w->size / w->dim[0]);
+    int first = tn__value_kind(value) == TN__KIND_TIED; /* behind the value that it is */
+    const tn__shape *a = graph->value[value->in[first]].shape, *b = graph->value[value->in[first + 1]].shape;
+    bool weights = value->op == TN__OP_CONVOLVE_WEIGHTS || value->op == TN__OP_CONV_WEIGHTS;
+    bool forward = value->op == TN__OP_CONVOLVE || value->op == TN__OP_CONV;
+    const tn__shape *w = weights ? value->shape : b, *y = weights ? b : forward ? value->shape : a;
+    return w->size == 0 ? 0 : 2 * y->size * (w->size / w->dim[0]);
 }

@@ -22,6 +22,8 @@ typedef struct tn__graph_attr {
     int shift;                 /* UPDATE: its window begins so many elements further on as the run-time number shift - 1
                                   says; 0: where `ints` says */
     int axis;                  /* GATHER, SCATTER_ADD */
+    bool last;                 /* CONVOLVE: its values are to have their channels last, and have, once rewrite/layout.c
+                                  has seen to that */
     bool known;                /* GATHER: positions need no look */
     const struct tn__user *user; /* USER, USER_REDUCE: whose function */
     int output;                /* USER: which output of it */
@@ -81,7 +83,7 @@ static inline bool tn__kind_is_library(int kind)
            kind == TN__KIND_CONVOLVE;
 }
 
-/* Multiplications and additions of a CONVOLVE value. */
+/* Multiplications and additions of a convolution, CONV or CONVOLVE or one of their gradients. */
 int64_t tn__convolution_operations(const tn__graph *graph, const tn__value *value);
 
 #endif

@@ -194,6 +194,16 @@ static bool set_modes(tn__step *step, const tn__ints *modes)
     return true;
 }
 
+/* An array whose shape has its channels last as the step takes it: axes in the usual order, that lie so. */
+static void channels_first(tn__draft_operand *o)
+{
+    int64_t dim = o->dim[o->ndim - 1], stride = o->stride[o->ndim - 1];
+    memmove(&o->dim[2], &o->dim[1], sizeof *o->dim * (size_t)(o->ndim - 2));
+    memmove(&o->stride[2], &o->stride[1], sizeof *o->stride * (size_t)(o->ndim - 2));
+    o->dim[1] = dim;
+    o->stride[1] = stride;
+}
+
 bool tn__lower_value(tn__draft *draft, int v)
 {
     const tn__value *value = &draft->graph->value[v];
@@ -227,6 +237,9 @@ bool tn__lower_value(tn__draft *draft, int v)
         step->step.compute = draft->graph->value[value->in[0]].dtype;
         if (value->attr.ints && !set_modes(&step->step, value->attr.ints))
             return false;
+        step->step.channels_last = value->attr.last;
+        for (int i = 0; i < step->operand_count && value->attr.last; i++)
+            channels_first(&step->operand[i]);
     } else if (tn__value_kind(value) == TN__KIND_MAP) {
         const tn__value *typed = &draft->graph->value[value->in[value->arity - 1]];
         step->step.compute = tn__dtypes[typed->dtype].compute;

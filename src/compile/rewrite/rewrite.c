@@ -44,7 +44,8 @@ static bool value_equal(const tn__value *a, const tn__value *b)
            a->scalar == b->scalar && a->strides == b->strides && memcmp(a->in, b->in, sizeof a->in) == 0 &&
            a->attr.user == b->attr.user && a->attr.output == b->attr.output && a->attr.axes == b->attr.axes &&
            a->attr.about_mean == b->attr.about_mean && a->attr.axis == b->attr.axis &&
-           a->attr.known == b->attr.known && a->attr.ints == b->attr.ints && a->attr.shift == b->attr.shift &&
+           a->attr.known == b->attr.known && a->attr.last == b->attr.last && a->attr.ints == b->attr.ints &&
+           a->attr.shift == b->attr.shift &&
            memcmp(a->attr.perm, b->attr.perm, sizeof a->attr.perm) == 0;
 }
 

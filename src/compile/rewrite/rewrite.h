@@ -11,6 +11,10 @@
  * windows. */
 void tn__keep_convolutions(tn__graph *graph, const tn__device *device, int precision);
 
+/* Convolutions that are to get arrays with their channels last, and what follows them. False without memory; *changed:
+ * whether there are any. */
+bool tn__lay_channels_last(tn__graph *graph, bool *changed);
+
 /* Rewrites in place: common subexpressions become one value, reshapes move toward leaves. `one_pass`: reductions may be
  * `about_mean`. False without memory. */
 bool tn__rewrite(tn__graph *graph, bool one_pass);

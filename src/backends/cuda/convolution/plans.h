@@ -30,7 +30,8 @@ typedef struct tn__cudnn_problem {
 /* The tensor that operand k of a step is. */
 extern const uint8_t tn__cudnn_operands[TN__CUDNN_WAYS][TN__CUDNN_TENSORS];
 
-/* Whether a library could take the step, with operands without gaps in C order, and what it asks for then. */
+/* Whether a library could take the step, with operands without gaps, in C order or with their channels last as the step
+ * says, and what it asks for then. */
 bool tn__cudnn_problem_of(const tn__step *step, tn__cudnn_problem *problem);
 int64_t tn__cudnn_size(const tn__cudnn_problem *problem, int tensor);
 /* Multiplications and additions. */

@@ -10,15 +10,19 @@ enum { X = TN__CUDNN_X, W = TN__CUDNN_W, Y = TN__CUDNN_Y, TENSORS = TN__CUDNN_TE
 const uint8_t tn__cudnn_operands[TN__CUDNN_WAYS][TENSORS] = {
     [TN__CUDNN_RESULT] = {Y, X, W}, [TN__CUDNN_DATA] = {X, Y, W}, [TN__CUDNN_WEIGHTS] = {W, X, Y}};
 
-static void lay(tn__cudnn_problem *p, int t, const tn__operand *o)
+/* Without gaps, in C order or with the channels last. */
+static void lay(tn__cudnn_problem *p, int t, const tn__operand *o, bool channels_last)
 {
     int more = p->axes + 2 - o->ndim;
-    int64_t *dim = p->tensor[t].dim, next = 1;
+    int64_t *dim = p->tensor[t].dim, next = channels_last ? o->dim[1] : 1;
     memcpy(dim, o->dim, sizeof *dim * 2);
     for (int i = 0; i < p->axes; i++)
         dim[2 + i] = i < more ? 1 : o->dim[2 + i - more];
-    for (int d = p->axes + 2; d-- > 0; next *= dim[d])
-        p->tensor[t].stride[d] = next;
+    for (int d = p->axes + 2; d-- > 0;) {
+        bool is_last = channels_last && d == 1;
+        p->tensor[t].stride[d] = is_last ? 1 : next;
+        next *= is_last ? 1 : dim[d];
+    }
 }
 
 /* Zeros behind the data along an axis. Up to a step's worth of others may follow those that windows reach, and most
@@ -49,7 +53,7 @@ bool tn__cudnn_problem_of(const tn__step *step, tn__cudnn_problem *p)
     p->groups = step->param[0];
     p->step[0] = p->spread[0] = 1;
     for (int k = 0; k < TENSORS; k++)
-        lay(p, tn__cudnn_operands[p->way][k], &step->operand[k]);
+        lay(p, tn__cudnn_operands[p->way][k], &step->operand[k], step->channels_last);
     for (int i = 0; i < given; i++) {
         const int64_t *window = &step->param[1 + 3 * i];
         p->step[more + i] = window[0];

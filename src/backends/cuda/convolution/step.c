@@ -64,11 +64,21 @@ static tn_status start_convolution(const tn__cuda_step *step, const tn__cuda_run
     return status;
 }
 
-static bool without_gaps(const tn__operand *o)
+/* The operand as the plan takes it. */
+static tn__operand own_of(const convolution *c, int k, const tn__operand *o)
 {
-    int64_t next = 1;
-    for (int d = o->ndim; d-- > 0; next *= o->dim[d])
-        if (o->dim[d] != 1 && o->stride[d] != next)
+    tn__operand own = *o;
+    int more = c->problem.axes + 2 - o->ndim; /* axes that it has not, of extent 1 */
+    own.offset = 0;
+    for (int d = 0; d < o->ndim; d++)
+        own.stride[d] = c->problem.tensor[tn__cudnn_operands[c->problem.way][k]].stride[d < 2 ? d : d + more];
+    return own;
+}
+
+static bool lies_well(const tn__operand *o, const tn__operand *own)
+{
+    for (int d = 0; d < o->ndim; d++)
+        if (o->dim[d] != 1 && o->stride[d] != own->stride[d])
             return false;
     return true;
 }
@@ -85,11 +95,11 @@ static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, convol
     const tn__operand *o = &step->step->operand[k];
     side *s = &c->side[k];
     int64_t size = (int64_t)tn__dtypes[o->dtype].size;
-    s->direct = without_gaps(o) && o->offset * size % ALIGNMENT == 0 && (k > 0 || !step->overwrites);
+    tn__operand own = own_of(c, k, o);
+    s->direct = lies_well(o, &own) && o->offset * size % ALIGNMENT == 0 && (k > 0 || !step->overwrites);
     s->copied = !s->direct || lies_anywhere(step, o);
     if (!s->copied)
         return TN_OK;
-    tn__operand own = tn__cuda_dense(o);
     s->at = *bytes;
     *bytes += ((size_t)(tn__cudnn_size(&c->problem, tn__cudnn_operands[c->problem.way][k]) * size) + GRAIN - 1) /
               GRAIN * GRAIN;

@@ -235,6 +235,7 @@ static void find_capabilities(tn__cuda_device *device)
         .small_matrix = TN__CUDA_SMALL_MATRIX,
         .product_kernels = device->architecture >= 80, /* which copy to shared memory in the background */
         .epilogues = device->libraries->has_blas,
+        .channels_last = true,
         .convolutions = true, /* where cuDNN is there, which is looked for when one is compiled */
         .threads = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .multiprocessors = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
