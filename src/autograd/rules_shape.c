@@ -160,9 +160,31 @@ void tn__grad_permute(tn__chain *c)
     c->in[0] = tn__permute(c->g, back);
 }
 
+/* Of a product whose other factor is the same wherever the sum goes along, the sum is that of one factor, times the
+ * other: elements need no multiplication, and others may need that sum, too, as the shift of a normalization does whose
+ * mean this is for. Numbers of 16 bits would be rounded once more. */
+static tn__node *sum_of_product(tn__node *g, const tn__shape *shape)
+{
+    if (tn__node_is_error(g))
+        return g;
+    bool negative = g->op == TN__OP_NEGATIVE;
+    const tn__node *product = negative ? g->in[0] : g;
+    if (product->op != TN__OP_MULTIPLY || tn_dtype_size((tn_dtype)product->dtype) < sizeof(float))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        tn__node *same = product->in[i];
+        if (same->op != TN__OP_EXPAND || same->in[0]->shape != shape)
+            continue;
+        tn__node *sum = tn__binary(TN__OP_MULTIPLY, tn__sum_to(product->in[1 - i], shape), same->in[0]);
+        return negative ? tn__unary(TN__OP_NEGATIVE, sum) : sum;
+    }
+    return NULL;
+}
+
 void tn__grad_expand(tn__chain *c)
 {
-    c->in[0] = tn__sum_to(c->g, c->node->in[0]->shape);
+    tn__node *sum = sum_of_product(c->g, c->node->in[0]->shape);
+    c->in[0] = sum ? sum : tn__sum_to(c->g, c->node->in[0]->shape);
 }
 
 void tn__grad_slice(tn__chain *c)

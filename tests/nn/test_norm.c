@@ -231,11 +231,55 @@ static void test_refusals(void **state)
     check_fine();
 }
 
+/* Steps of this name in the plan of an evaluation, operation by operation. */
+static int steps_of(const tn_array *x, const char *name)
+{
+    char *plan = tn_plan_describe(x), word[16];
+    int count = 0;
+    assert_non_null(plan);
+    snprintf(word, sizeof word, " %s ", name);
+    for (const char *at = plan; (at = strstr(at, word)) != NULL; at++)
+        count++;
+    tn_string_free(plan);
+    return count;
+}
+
+/* Backward sums a gradient over each channel once, for the shift and for the mean, which is scaled, too; 16 bits are
+ * scaled before they are summed. */
+static void test_sums(void **state)
+{
+    (void)state;
+    tn_set_compile(TN_COMPILE_NEVER);
+    for (int narrow = 0; narrow < 2; narrow++)
+        TN_SCOPE {
+            tn_dtype dtype = narrow ? TN_BFLOAT16 : TN_FLOAT32;
+            tn_array *x = tn_cast(tn_random_normal(TN_SHAPE(5, 3, 7)), dtype), *part[3];
+            tn_array *g = tn_cast(tn_random_normal(TN_SHAPE(5, 3, 7)), dtype);
+            for (int i = 0; i < 3; i++) {
+                part[i] = tn_cast(tn_random_normal(TN_SHAPE(3, 1)), dtype);
+                assert_int_equal(tn_eval(part[i]), TN_OK);
+                tn_requires_grad(part[i]);
+            }
+            assert_int_equal(tn_eval(x) | tn_eval(g), TN_OK);
+            tn_array *y = tn_add(tn_multiply(tn_subtract(x, part[0]), part[1]), part[2]);
+            assert_int_equal(tn_backward(tn_sum(tn_multiply(y, g))), TN_OK);
+            tn_array *mean = tn_grad(part[0]), *shift = tn_grad(part[2]);
+            assert_int_equal(steps_of(tn_add(mean, shift), "sum"), 1 + narrow);
+            double want[3];
+            tn_array *sum = tn_sum(tn_cast(g, TN_FLOAT64), .axis = TN_AXES(0, 2), .keepdims = true);
+            check_read(tn_negative(tn_multiply(sum, tn_cast(part[1], TN_FLOAT64))), want, 3);
+            if (!narrow)
+                check_near(mean, want, 3, 1e-3);
+        }
+    tn_set_compile(TN_COMPILE_AUTO);
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_running), cmocka_unit_test(test_training),
-        cmocka_unit_test(test_layers), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_layers), cmocka_unit_test(test_refusals), cmocka_unit_test(test_sums),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }

@@ -413,7 +413,7 @@ static void lay(layouts *l, int v)
     l->number[v] = add(l, &value);
 }
 
-static bool any_last(const tn__graph *graph)
+bool tn__any_channels_last(const tn__graph *graph)
 {
     bool any = false;
     for (int v = 0; v < graph->count; v++)
@@ -423,7 +423,7 @@ static bool any_last(const tn__graph *graph)
 
 bool tn__lay_channels_last(tn__graph *graph, bool *changed)
 {
-    if (!(*changed = any_last(graph)))
+    if (!(*changed = tn__any_channels_last(graph)))
         return true;
     layouts l = {.from = graph, .number = tn__alloc(sizeof(int) * (size_t)graph->count),
                  .laid = tn__alloc(sizeof(laid) * (size_t)graph->count)};

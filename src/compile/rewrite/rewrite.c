@@ -18,6 +18,7 @@
 
 typedef struct rewriter {
     bool one_pass;        /* sums of squared deviations without their mean first */
+    bool last;            /* arrays are going to have their channels last */
     tn__graph to;         /* the new graph; values are numbered as there */
     int depth;            /* of the reshape under way */
     bool *whole;          /* by values of the old graph: needed in memory alone, by libraries, maybe through views */
@@ -222,17 +223,28 @@ static void move_leaves(rewriter *r, tn__graph *graph)
     graph->result = NULL;
 }
 
-#define MANY 4194304  /* elements that a GPU should not read twice */
+#define MANY 4194304  /* elements that a GPU should not read twice, */
+#define COLUMNS 65536 /* in columns: passes over those are two kernels each */
 #define HELD_ROW 16384 /* elements of a row that it does not: they stay in registers */
+
+/* Is there one number for all that a channel has? */
+static bool is_by_channels(const tn__shape *shape, const tn__shape *of)
+{
+    return of->ndim > 2 && shape->ndim == of->ndim && shape->dim[1] == of->dim[1] && shape->size == of->dim[1];
+}
 
 /* Is it the sum of squares of what many float32 numbers differ from their mean by? Kernels of a GPU find it by one
  * pass, which takes more instructions than the two that input 0 is. */
 static bool in_one_pass(const rewriter *r, const tn__value *v)
 {
     const tn__value *x = &r->to.value[v->in[v->arity - 1]];
-    if (!r->one_pass || v->op != TN__OP_DEVIATIONS || x->dtype != TN_FLOAT32 || x->shape->size < MANY ||
-        v->shape->size == 0 || v->shape == x->shape) /* of one number each, which a reduction hands on as it is */
+    bool columns = r->last && is_by_channels(v->shape, x->shape);
+    if (!r->one_pass || v->op != TN__OP_DEVIATIONS || x->dtype != TN_FLOAT32 ||
+        x->shape->size < (columns ? COLUMNS : MANY) || v->shape->size == 0 ||
+        v->shape == x->shape) /* of one number each, which a reduction hands on as it is */
         return false;
+    if (columns)
+        return true;
     int last = x->shape->ndim - 1;
     while (last > 0 && x->shape->dim[last] == 1)
         last--;
@@ -308,7 +320,7 @@ static void drop_second_looks(tn__graph *graph)
 bool tn__rewrite(tn__graph *graph, bool one_pass)
 {
     tn__graph_count_uses(graph);
-    rewriter r = {.one_pass = one_pass, .mask = 63, .whole = find_whole(graph)};
+    rewriter r = {.one_pass = one_pass, .last = tn__any_channels_last(graph), .mask = 63, .whole = find_whole(graph)};
     while (r.mask < (uint32_t)graph->count * 4)
         r.mask = r.mask * 2 + 1;
     r.table = tn__calloc((size_t)r.mask + 1, sizeof *r.table);

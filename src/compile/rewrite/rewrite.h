@@ -11,6 +11,8 @@
  * windows. */
 void tn__keep_convolutions(tn__graph *graph, const tn__device *device, int precision);
 
+/* Are there convolutions that are to get arrays with their channels last? Uses are counted. */
+bool tn__any_channels_last(const tn__graph *graph);
 /* Convolutions that are to get arrays with their channels last, and what follows them. False without memory; *changed:
  * whether there are any. */
 bool tn__lay_channels_last(tn__graph *graph, bool *changed);
