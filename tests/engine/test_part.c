@@ -63,7 +63,8 @@ static tn_layer *make(int layers, uint64_t seed, const tn_array *x)
     tn_seed(seed);
     for (int i = 0; i < layers; i++) {
         size_t at = i ? strlen(words) : 0;
-        snprintf(words + at, sizeof words - at, "%slinear:%d %s ", i ? "" : "flatten ", UNITS, between[(seed + (uint64_t)i) % 6]);
+        snprintf(words + at, sizeof words - at, "%slinear:%d %s ", i ? "" : "flatten ", UNITS,
+                 between[(seed + (uint64_t)i) % 6]);
     }
     strcat(words, "linear:3");
     tn_layer *net = tn_layer_parse(words);

@@ -208,9 +208,10 @@ static bool store_repeated(tn__fuser *f, bool fusion)
         if (!computes)
             continue;
         int list[MAX_REPEATED], count = 0;
-        bool again = value->uses > 1 && (is_costly(f, v, c) ||
-                                         (c->weight > MAX_REPEATED && takes_many(f, v, value->shape->size, list, &count)) ||
-                                         (kind == TN__KIND_MAP && reads_much(f, v, &level_of[v])));
+        bool again =
+            value->uses > 1 && (is_costly(f, v, c) ||
+                                (c->weight > MAX_REPEATED && takes_many(f, v, value->shape->size, list, &count)) ||
+                                (kind == TN__KIND_MAP && reads_much(f, v, &level_of[v])));
         if (!fusion || c->weight > MAX_INLINED || again)
             f->base.stored[v] = true;
     }
