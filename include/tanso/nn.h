@@ -214,6 +214,11 @@ TN_API tn_status tn_layer_walk(tn_layer *layer, tn_layer_visitor visit, void *us
  * again. TN_ERR_NAME if none matches. */
 TN_API tn_status tn_layer_freeze(tn_layer *layer, const char *pattern, bool frozen);
 
+/* Marks a layer whose gradients, or parameters too, the ranks of a distributed optimizer may have in parts:
+ * tn_optimizer_distribute with .shard = 2 or 3 (optim.h). Alone it changes nothing; within one that is marked it is not
+ * looked at. Returns the layer: tn_sequential(tn_layer_shard(tn_linear(4096)), ...). */
+TN_API tn_layer *tn_layer_shard(tn_layer *layer);
+
 typedef enum tn_copy_mode {
     TN_COPY_USUAL = 0, /* of tn_layer_copy values, of tn_layer_repeat first weights */
     TN_COPY_VALUES,    /* arrays of its own of the same values */

@@ -60,8 +60,9 @@ typedef struct tn_train_opts {
     tn_comm *comm; /* ranks that train together (comm.h): each, on one device, takes its share of every minibatch, whose
                       samples they must divide, and of the test samples; what is written and reported is by rank 0
                       alone; figures are of all. All of them read the snapshot to go on from */
-    int shard;     /* of tn_optimizer_distribute, for these ranks: 1 shares states and updates out between them. Then
-                      snapshots are of whole epochs, and `extend` names no other `every` for them */
+    int shard;     /* of tn_optimizer_distribute, for these ranks: 1 shares states and updates out between them, 2
+                      gradients, 3 parameters, too, by the model's words. Then snapshots are of whole epochs, and
+                      `extend` names no other `every` for them */
 } tn_train_opts;
 
 /*

@@ -55,7 +55,8 @@ static const tn__flag flags[] = {
      offsetof(tn__options, device)},
     {"--shard", "N",
      "of several ranks (mpirun): 1 shares the optimizer's states and updates out\n"
-     "between them, so that each keeps a part; 0 (the default): each keeps all",
+     "between them, so that each keeps a part, 2 gradients, too, 3 parameters,\n"
+     "too; 0 (the default): each keeps all",
      TN__FLAG_NUMBER, offsetof(tn__options, shard)},
     {"--seed", "N", "of first weights, shuffling and dropout (default 0)", TN__FLAG_NUMBER,
      offsetof(tn__options, seed)},
@@ -187,8 +188,8 @@ static void tell_of_earlier(const char *out)
 /* Words that make no model or optimizer are wrong usage, said before anything is loaded. */
 static int check_words(const tn__options *options)
 {
-    if (options->shard > 1)
-        return tn__usage_error("train", "--shard takes 0 or 1, not %llu", (unsigned long long)options->shard);
+    if (options->shard > 3)
+        return tn__usage_error("train", "--shard takes 0 to 3, not %llu", (unsigned long long)options->shard);
     if (options->out && !*options->out)
         return tn__usage_error("train", "--out needs the name of a folder for the results, not ''");
     static const char fits[] = ":*"; /* what the dataset asks for, which is not known yet: any number stands for it */

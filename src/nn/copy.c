@@ -55,6 +55,9 @@ static tn_status add_pair(tn_layer *layer, tn__slot *slot, const char *path, voi
                         "'%s' is only in one of the layers%s: make both alike, and call both once where sizes are "
                         "inferred",
                         path, other ? " as an array" : "");
+    if (tn__param_is_here(p->operation, slot->value, path) != TN_OK ||
+        tn__param_is_here(p->operation, other->value, path) != TN_OK)
+        return TN_ERR_STATE;
     char here[TN__SHAPE_TEXT], there[TN__SHAPE_TEXT];
     const tn__shape *to = tn__array_node(slot->value)->shape, *from = tn__array_node(other->value)->shape;
     if (to != from)
@@ -264,6 +267,8 @@ static tn_status copy_alone(tn_layer *copy, const tn__slot *slot, bool anew)
 static tn_status copy_slot(copying *c, tn_layer *copy, tn__slot *slot)
 {
     tie *tied = tie_of(c, slot);
+    if (slot->value && tn__param_is_here("layer_copy", slot->value, slot->name) != TN_OK)
+        return TN_ERR_STATE;
     if (c->mode == TN_COPY_SHARE)
         return tn__slot_share(copy, slot);
     if (tied) {
@@ -284,6 +289,7 @@ static tn_layer *copy_layer(copying *c, const tn_layer *layer)
         return copy;
     copy->evaluating = layer->evaluating;
     copy->device = layer->device;
+    copy->in_parts = layer->in_parts;
     copy->number = layer->number;
     copy->axis = layer->axis;
     if (layer->settings)

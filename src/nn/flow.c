@@ -125,6 +125,8 @@ void tn__layer_flow(tn_layer *layer, const tn__flow *flow)
     tn__node *refused = refusal(layer, flow);
     if (refused)
         fill(flow, refused);
+    else if (layer->keeper && !layer->keeper->inside)
+        layer->keeper->flow(layer->keeper, layer, flow);
     else if (layer->hook_count)
         run_with_hooks(layer, flow);
     else
@@ -133,7 +135,7 @@ void tn__layer_flow(tn_layer *layer, const tn__flow *flow)
 
 tn__node *tn__layer_forward(tn_layer *layer, tn__node *x)
 {
-    if (layer->hook_count || !layer->kind->forward) {
+    if (layer->hook_count || layer->keeper || !layer->kind->forward) {
         tn__node *y;
         tn__layer_flow(layer, &(tn__flow){1, 1, &x, &y});
         return y;

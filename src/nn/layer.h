@@ -84,6 +84,13 @@ typedef struct tn__follower {
                       void *user);
 } tn__follower;
 
+/* Who runs a layer's forward, in the place of the layer, but where it is `inside` that. */
+typedef struct tn__keeper {
+    void *owner;
+    void (*flow)(struct tn__keeper *keeper, tn_layer *layer, const tn__flow *flow);
+    bool inside;
+} tn__keeper;
+
 /* Called around a layer's forward. */
 typedef struct tn__layer_hook {
     tn_layer_hook run;
@@ -112,6 +119,8 @@ struct tn_layer {
     tn__layer_hook *hooks;
     size_t hook_count, hook_capacity;
     const tn__flow *call; /* while hooks run: what they are called around */
+    bool in_parts;        /* marked by tn_layer_shard */
+    tn__keeper *keeper;   /* an optimizer's, of a marked layer; NULL: none */
     double number; /* of the kinds: slope, ratio, eps */
     int axis;
     tn__ports ports;    /* of kinds with `flow` */
@@ -212,6 +221,9 @@ tn_status tn__layer_archive(const tn_layer *layer, tn_archive *archive);
  * memory. */
 bool tn__layer_flat(const tn_layer *layer, const tn__param **items, int *count);
 
+/* TN_OK if the value of a parameter, or of all of a layer's, is here; else latched. */
+tn_status tn__param_is_here(const char *operation, const tn_array *param, const char *path);
+tn_status tn__layer_is_here(const char *operation, const tn_layer *layer);
 /* Points a parameter at a node that no handle shows yet, which becomes the leaf, unless it is frozen. The node has a
  * value, or gets it before the parameter is used. Allocates nothing: it can't fail, and can be undone. */
 void tn__param_point(tn_array *param, tn__node *node);

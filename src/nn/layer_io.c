@@ -20,7 +20,8 @@ static tn_status archive_slot(tn_layer *layer, tn__slot *slot, const char *path,
         return tn__fail(TN_ERR_STATE, "layer_save",
                         "'%s' of the %s has no shape yet: call tn_forward once, or give the input size, before saving",
                         path, tn__layer_name(layer));
-    return tn_archive_add(archive, path, slot->value);
+    tn_status status = tn__param_is_here("layer_save", slot->value, path);
+    return status == TN_OK ? tn_archive_add(archive, path, slot->value) : status;
 }
 
 tn_status tn_layer_save(const tn_layer *layer, const char *path)

@@ -74,7 +74,9 @@ static tn_status copy_params(move *m, const tn__param *items, int count)
     for (int i = 0; i < count && status == TN_OK; i++) {
         tn_array *param = items[i].value;
         m->params[m->param_count++] = param;
-        status = add_copy(m, tn__array_node(param), (copy){.array = param, .is_param = true});
+        status = tn__param_is_here("layer_to", param, items[i].path);
+        if (status == TN_OK)
+            status = add_copy(m, tn__array_node(param), (copy){.array = param, .is_param = true});
         if (status == TN_OK && tn__handle_of(param)->var)
             status = add_copy(m, tn__var_grad(tn__handle_of(param)->var),
                           (copy){.gradient = tn__handle_of(param)->var});

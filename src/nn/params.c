@@ -195,6 +195,42 @@ tn_device tn_layer_device(const tn_layer *layer)
     return first;
 }
 
+/* ---- those in parts ---- */
+
+tn_layer *tn_layer_shard(tn_layer *layer)
+{
+    if (!layer) {
+        tn__fail_null("layer_shard", "a layer");
+        return tn__layer_error(tn__error_retain(tn__error_last()));
+    }
+    if (layer->is_static || layer->error)
+        return layer;
+    layer->in_parts = true;
+    tn__layer_changed(layer); /* optimizers look again */
+    return layer;
+}
+
+tn_status tn__param_is_here(const char *operation, const tn_array *param, const char *path)
+{
+    if (!(tn__array_node(param)->flags & TN__NODE_AWAY))
+        return TN_OK;
+    return tn__fail(TN_ERR_STATE, operation,
+                    "ranks have the parameter '%s' in parts (tn_layer_shard): before it is saved, have all of them call "
+                    "tn_optimizer_gather, and rank 0 save; before it is copied or moved, tn_optimizer_distribute "
+                    "without .shard",
+                    path);
+}
+
+tn_status tn__layer_is_here(const char *operation, const tn_layer *layer)
+{
+    const tn__param *items;
+    int count;
+    tn_status status = tn__layer_flat(layer, &items, &count) ? TN_OK : TN_ERR_MEMORY;
+    for (int i = 0; i < count && status == TN_OK; i++)
+        status = tn__param_is_here(operation, items[i].value, items[i].path);
+    return status;
+}
+
 /* ---- doing something to all ---- */
 
 void tn_layer_clear_grads(tn_layer *layer)

@@ -241,17 +241,17 @@ tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip)
 static tn_status set_shard(tn_optimizer *optimizer, tn_comm *comm, int shard)
 {
     tn_status status = TN_OK;
-    if (shard < 0 || shard > 1)
-        return tn__fail(TN_ERR_UNSUPPORTED, "optimizer_distribute",
-                        ".shard = %d: expected 0, or 1 to share out states and updates; gradients and parameters are "
-                        "whole on each rank",
+    if (shard < 0 || shard > TN__SHARD_MOST)
+        return tn__fail(TN_ERR_VALUE, "optimizer_distribute",
+                        ".shard = %d: expected 0; 1 to share out states and updates; 2 and 3 for gradients and "
+                        "parameters of layers that are marked (tn_layer_shard), too",
                         shard);
     if (optimizer->shard)
         status = tn__shard_end(optimizer);
     if (status != TN_OK)
         return status;
     optimizer->comm = comm->place.size > 1 ? comm : NULL;
-    return optimizer->comm && shard ? tn__shard_begin(optimizer) : TN_OK;
+    return optimizer->comm && shard ? tn__shard_begin(optimizer, shard) : TN_OK;
 }
 
 tn_status tn_optimizer_distribute_with(tn_optimizer *optimizer, tn_comm *comm, const tn_distribute_opts *opts)
@@ -271,6 +271,8 @@ tn_status tn_optimizer_distribute_with(tn_optimizer *optimizer, tn_comm *comm, c
         optimizer->tracked[i].shared = false;
     if (status == TN_OK && optimizer->comm)
         status = share_params(optimizer, &changed);
+    if (status == TN_OK && optimizer->shard)
+        status = tn__shard_cut_params(optimizer);
     tn__no_grad_depth--;
     return status;
 }

@@ -188,6 +188,8 @@ void tn__optimizer_forget(tn_optimizer *optimizer)
     optimizer->tracked_count = 0;
     optimizer->seen = UINT64_MAX;
     if (optimizer->shard)
+        tn__shard_drop(optimizer);
+    if (optimizer->shard)
         optimizer->shard->seen = SIZE_MAX;
 }
 

@@ -66,12 +66,16 @@ extern const int tn__optimizer_rule_count;
 /* All fields that a rule reads, as bits. */
 static inline unsigned tn__rule_fields(const tn__optimizer_rule *rule) { return rule->fields | TN__FIELDS_ALL_KINDS; }
 
+#define TN__SHARD_MOST 3 /* of tn_distribute_opts */
+
 /* Where a parameter lies in the vectors of an optimizer whose work is shared out: shard.c. */
 typedef struct tn__shard_place {
     int bucket;          /* the vector, from 1; 0: none */
     int64_t place;       /* where the parameter begins there */
     int64_t begin, size; /* which of its elements are this rank's to update */
     unsigned made;       /* the states that the ranks have of it, as bits */
+    int layer;           /* which marked layer it belongs to, from 1; 0: none */
+    bool reached;        /* backward has sent a gradient of it */
     tn_array *whole[TN__MAX_STATE]; /* what tn_optimizer_gather brought together; owned */
 } tn__shard_place;
 

@@ -33,9 +33,10 @@ static bool is_stale(const tn_optimizer *optimizer)
     bool stale = s->seen != optimizer->tracked_count || s->whole != any_whole(optimizer);
     for (size_t i = 0; i < optimizer->tracked_count && !stale; i++) {
         const tn__node *p = tn__array_node(optimizer->tracked[i].param);
-        int number = optimizer->tracked[i].shard.bucket;
-        const tn__shard_bucket *b = number ? &s->bucket[number - 1] : NULL;
-        stale = joins(p) != (b != NULL) || (b && (b->dtype != (tn_dtype)p->dtype || b->device != p->device));
+        const tn__shard_place *place = &optimizer->tracked[i].shard;
+        const tn__shard_bucket *b = place->bucket ? &s->bucket[place->bucket - 1] : NULL;
+        stale = joins(p) != (b != NULL) || (b && (b->dtype != (tn_dtype)p->dtype || b->device != p->device ||
+                                                  b->layer != place->layer));
     }
     return stale;
 }
@@ -103,12 +104,16 @@ static tn_status add_bucket(tn_optimizer *optimizer, size_t first)
     if (!tn__grow((void **)&s->bucket, &s->bucket_capacity, s->bucket_count + 1, sizeof *s->bucket))
         return tn__fail_memory("step", sizeof *s->bucket);
     tn__shard_bucket *b = &s->bucket[s->bucket_count++];
-    *b = (tn__shard_bucket){.dtype = (tn_dtype)like->dtype, .device = like->device, .first = s->order_count};
+    *b = (tn__shard_bucket){.dtype = (tn_dtype)like->dtype,
+                            .device = like->device,
+                            .first = s->order_count,
+                            .layer = optimizer->tracked[first].shard.layer};
     int64_t elements = 0;
     for (size_t i = first; i < optimizer->tracked_count; i++) {
         const tn__node *p = tn__array_node(optimizer->tracked[i].param);
         tn__shard_place *place = &optimizer->tracked[i].shard;
         if (place->bucket || !joins(p) || p->dtype != like->dtype || p->device != like->device ||
+            place->layer != b->layer ||
             (b->count && elements + p->shape->size > MOST))
             continue;
         place->bucket = (int)s->bucket_count;
@@ -143,9 +148,10 @@ static tn_status lay_out(tn_optimizer *optimizer)
     size_t count = optimizer->tracked_count;
     tn_status status = TN_OK;
     if (!tn__grow((void **)&s->order, &s->order_capacity, count, sizeof *s->order) ||
-        !tn__grow((void **)&s->has, &s->has_capacity, count, 1) ||
-        !tn__grow((void **)&s->some, &s->some_capacity, count, 1))
+        !tn__grow((void **)&s->has, &s->has_capacity, 2 * count, 1) ||
+        !tn__grow((void **)&s->some, &s->some_capacity, 2 * count, 1))
         return tn__fail_memory("step", count * sizeof *s->order);
+    tn__shard_drop(optimizer);
     s->bucket_count = s->order_count = 0;
     s->whole = any_whole(optimizer);
     for (size_t i = 0; i < count; i++)
@@ -157,8 +163,20 @@ static tn_status lay_out(tn_optimizer *optimizer)
         tn__tracked *t = &optimizer->tracked[i];
         tn__shard_piece(optimizer, t, optimizer->comm->place.rank, &t->shard.begin, &t->shard.size);
     }
-    s->seen = status == TN_OK ? count : SIZE_MAX;
+    s->seen = s->ordered = status == TN_OK ? count : SIZE_MAX;
     return status;
+}
+
+void tn__shard_drop(tn_optimizer *optimizer)
+{
+    tn__shard *s = optimizer->shard;
+    for (size_t k = 0; k < s->bucket_count; k++) {
+        tn_array **held[] = {&s->bucket[k].own, &s->bucket[k].sums, &s->bucket[k].news};
+        for (int i = 0; i < 3; i++) {
+            tn__array_free_kept(*held[i]);
+            *held[i] = NULL;
+        }
+    }
 }
 
 /* ---- from its begin to its end ---- */
@@ -166,20 +184,28 @@ static tn_status lay_out(tn_optimizer *optimizer)
 tn_status tn__shard_settle(tn_optimizer *optimizer)
 {
     follow_devices(optimizer);
-    if (!is_stale(optimizer))
-        return TN_OK;
-    tn_status status = optimizer->shard->seen == SIZE_MAX ? TN_OK : tn__shard_bring_together(optimizer, false, true);
+    tn_status status = tn__shard_find_layers(optimizer);
+    if (status != TN_OK || !is_stale(optimizer))
+        return status;
+    bool known = optimizer->shard->seen != SIZE_MAX;
+    status = known ? tn__shard_bring_together(optimizer, false, true) : TN_OK;
+    if (status == TN_OK && known)
+        status = tn__shard_params_together(optimizer, 0, true);
+    if (status == TN_OK && known)
+        status = tn__shard_gradients_back(optimizer);
     if (status == TN_OK)
         status = lay_out(optimizer);
     return status == TN_OK ? tn__shard_cut_states(optimizer) : status;
 }
 
-tn_status tn__shard_begin(tn_optimizer *optimizer)
+tn_status tn__shard_begin(tn_optimizer *optimizer, int stage)
 {
     optimizer->shard = tn__calloc(1, sizeof *optimizer->shard);
     if (!optimizer->shard)
         return tn__fail_memory("optimizer_distribute", sizeof *optimizer->shard);
     optimizer->shard->seen = SIZE_MAX;
+    optimizer->shard->looked = UINT64_MAX;
+    optimizer->shard->stage = stage;
     tn_status status = tn__shard_settle(optimizer);
     if (status != TN_OK)
         tn__shard_free(optimizer);
@@ -189,6 +215,8 @@ tn_status tn__shard_begin(tn_optimizer *optimizer)
 tn_status tn__shard_end(tn_optimizer *optimizer)
 {
     tn_status status = optimizer->shard ? tn__shard_bring_together(optimizer, false, true) : TN_OK;
+    if (status == TN_OK && optimizer->shard)
+        status = tn__shard_params_together(optimizer, 0, true);
     if (status == TN_OK)
         tn__shard_free(optimizer);
     return status;
@@ -200,6 +228,8 @@ void tn__shard_free(tn_optimizer *optimizer)
     if (!s)
         return;
     tn__shard_forget(optimizer);
+    tn__shard_drop(optimizer);
+    tn__shard_leave_layers(optimizer);
     for (size_t i = 0; i < optimizer->tracked_count; i++)
         optimizer->tracked[i].shard = (tn__shard_place){0};
     tn__free(s->bucket);

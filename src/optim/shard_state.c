@@ -16,8 +16,7 @@ const tn__shape *tn__shard_state_shape(const tn_optimizer *optimizer, const tn__
     return tn__shape_make("step", shape, tn__update_dtype(p));
 }
 
-/* Elements of a value as one of its own: a window would keep all of it. */
-static tn__node *copy_of(tn__node *value, const tn__shape *shape)
+tn__node *tn__shard_copy_of(tn__node *value, const tn__shape *shape)
 {
     if (tn__node_is_error(value) || tn__evaluate(1, &value) != TN_OK)
         return tn__node_is_error(value) ? value : tn__failed();
@@ -55,7 +54,7 @@ tn_status tn__shard_take(tn_optimizer *optimizer, tn__tracked *tracked, int whic
     bool here = tracked->shard.size > 0 || !tracked->shard.bucket;
     if (status == TN_OK && here && !optimizer->shard->whole && tracked->shard.bucket && state->shape != own) {
         tn__node *flat = tn__reshape(state, 1, &state->shape->size);
-        state = copy_of(tn__part_of(flat, tracked->shard.begin, own), own);
+        state = tn__shard_copy_of(tn__part_of(flat, tracked->shard.begin, own), own);
     }
     if (status == TN_OK && here) {
         status = keep(array, state);
@@ -215,6 +214,8 @@ tn_status tn_optimizer_gather(tn_optimizer *optimizer)
     tn__shard_forget(optimizer);
     optimizer->shard->gathered = root; /* so that what came so far is let go on failure */
     status = tn__shard_bring_together(optimizer, true, root);
+    if (status == TN_OK)
+        status = tn__shard_params_together(optimizer, 0, root);
     if (status != TN_OK) {
         tn__shard_forget(optimizer);
         tn__comm_break(optimizer->comm, true); /* the others wait */

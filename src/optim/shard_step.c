@@ -42,10 +42,8 @@ static void add_piece(pieces *v, tn__node *node, int64_t at, int64_t size)
     tn__leave(call);
 }
 
-/* What there is at a parameter's place in a vector; NULL: zeros. With how much of it, and where. */
-typedef tn__node *piece_fn(tn_optimizer *optimizer, size_t i, int64_t *at, int64_t *size);
-
-static tn__node *put_together(tn_optimizer *optimizer, const tn__shard_bucket *b, int64_t size, piece_fn *piece)
+tn__node *tn__shard_put_together(tn_optimizer *optimizer, const tn__shard_bucket *b, int64_t size,
+                                 tn__shard_piece_fn *piece)
 {
     TN__FREED const tn_array **part = tn__alloc((2 * b->count + 1) * sizeof *part);
     if (!part) {
@@ -63,8 +61,7 @@ static tn__node *put_together(tn_optimizer *optimizer, const tn__shard_bucket *b
     return tn__node_of(v.count == 1 ? part[0] : tn_concatenate(v.count, part, 0), "step");
 }
 
-/* Keeps a node for the step. */
-static tn_status hold(tn_array **array, tn__node *node)
+tn_status tn__shard_hold(tn_array **array, tn__node *node)
 {
     if (tn__node_is_error(node))
         return tn__error_raise(node->error);
@@ -84,31 +81,55 @@ static tn__node *gradient_piece(tn_optimizer *optimizer, size_t i, int64_t *at, 
     return optimizer->work[i].gradient;
 }
 
-/* Which parameters have a gradient on some rank. */
+/* Which parameters have a gradient on some rank, here or sent already. */
 static tn_status ask_who_has(tn_optimizer *optimizer)
 {
     tn__shard *s = optimizer->shard;
-    memset(s->some, 0, optimizer->tracked_count);
-    for (size_t i = 0; i < optimizer->tracked_count; i++)
+    size_t count = optimizer->tracked_count;
+    memset(s->some, 0, 2 * count);
+    for (size_t i = 0; i < count; i++) {
         s->has[i] = optimizer->work[i].gradient && optimizer->tracked[i].shard.bucket;
+        s->has[count + i] = optimizer->tracked[i].shard.reached;
+    }
     const tn__transfer most = {.kind = TN__ALL_REDUCE,
                                .op = TN_COMM_MAX,
                                .dtype = TN_UINT8,
                                .itemsize = 1,
-                               .count = (int64_t)optimizer->tracked_count,
+                               .count = 2 * (int64_t)count,
                                .from = s->has,
                                .to = s->some};
     return tn__comm_tell(optimizer->comm, &most, "step", "a question for gradients");
 }
 
-static tn_status scatter(tn_optimizer *optimizer, tn__shard_bucket *b, const tn_array *own)
+tn_status tn__shard_scatter(tn_optimizer *optimizer, tn__shard_bucket *b, tn__node *own)
 {
     const tn__collective_call sum = {.kind = TN__REDUCE_SCATTER};
     const tn__shape *share = tn__shape_intern(1, &b->share);
-    tn__node *rows = tn__reshape(tn__node_of(own, "step"), 2, (int64_t[]){optimizer->comm->place.size, b->share});
+    tn__node *rows = tn__reshape(own, 2, (int64_t[]){optimizer->comm->place.size, b->share});
     if (tn__node_is_error(rows) || !share)
         return tn__error_status(tn__error_last());
-    return hold(&b->sums, tn__collective(optimizer->comm, &sum, rows, b->dtype, share));
+    tn__node *sums = tn__collective(optimizer->comm, &sum, rows, b->dtype, share);
+    if (b->sums && !tn__node_is_error(sums)) { /* of a backward before */
+        sums = tn__binary(TN__OP_ADD, tn__array_node(b->sums), sums);
+        tn_status status = tn__evaluate(1, &sums);
+        if (status != TN_OK)
+            return status;
+    }
+    tn_array *old = b->sums;
+    tn_status status = tn__shard_hold(&b->sums, sums);
+    if (status == TN_OK)
+        tn__array_free_kept(old);
+    return status;
+}
+
+/* Gradients of a bucket that are still to be sent: all, where no marked layer has done it. */
+static bool is_to_send(const tn_optimizer *optimizer, const tn__shard_bucket *b)
+{
+    const tn__shard *s = optimizer->shard;
+    bool any = !b->layer;
+    for (size_t k = 0; k < b->count; k++)
+        any |= s->some[s->order[b->first + k]];
+    return any;
 }
 
 static void let_gradients_go(tn_optimizer *optimizer)
@@ -128,21 +149,26 @@ static tn_status exchange(tn_optimizer *optimizer)
     if (!own)
         return tn__fail_memory("step", s->bucket_count * sizeof *own);
     tn_status status = TN_OK;
+    int count = 0;
     for (size_t k = 0; k < s->bucket_count; k++) {
         const tn__shard_bucket *b = &s->bucket[k];
+        if (!is_to_send(optimizer, b))
+            continue;
         tn__call call = tn__enter();
-        own[k] = tn__leave_array(call, put_together(optimizer, b, b->share * optimizer->comm->place.size,
+        own[k] = tn__leave_array(call, tn__shard_put_together(optimizer, b, b->share * optimizer->comm->place.size,
                                                     gradient_piece));
-        optimizer->roots[k] = tn__array_node(own[k]);
+        optimizer->roots[count++] = tn__array_node(own[k]);
         if (tn_is_error(own[k]) && status == TN_OK)
             status = tn__error_raise(tn__array_node(own[k])->error);
     }
     let_gradients_go(optimizer);
     if (status == TN_OK)
-        status = tn__evaluate_step((int)s->bucket_count, optimizer->roots);
+        status = tn__evaluate_step(count, optimizer->roots);
     for (size_t k = 0; k < s->bucket_count && status == TN_OK; k++) {
+        if (!own[k])
+            continue;
         tn__call call = tn__enter();
-        status = scatter(optimizer, &s->bucket[k], own[k]);
+        status = tn__shard_scatter(optimizer, &s->bucket[k], tn__array_node(own[k]));
         tn__leave(call);
         tn_free(own[k]);
     }
@@ -155,10 +181,12 @@ tn_status tn__shard_exchange(tn_optimizer *optimizer)
     s->open = true;
     tn__scope_guard scope = tn__scope_enter();
     tn_status status = tn__shard_settle(optimizer);
+    if (status == TN_OK)
+        status = tn__shard_cut_params(optimizer);
     tn__look_for_gradients(optimizer);
     if (status == TN_OK)
         status = ask_who_has(optimizer);
-    s->open = status != TN_OK || (optimizer->tracked_count && memchr(s->some, 1, optimizer->tracked_count));
+    s->open = status != TN_OK || (optimizer->tracked_count && memchr(s->some, 1, 2 * optimizer->tracked_count));
     if (status == TN_OK && s->open) {
         tn__shard_forget(optimizer);
         status = exchange(optimizer);
@@ -169,19 +197,20 @@ tn_status tn__shard_exchange(tn_optimizer *optimizer)
 
 /* ---- the update ---- */
 
-/* This rank's elements of a parameter. */
-static tn__node *own_part(const tn_optimizer *optimizer, const tn__tracked *t)
+tn__node *tn__shard_own_part(const tn_optimizer *optimizer, const tn__tracked *t)
 {
     tn__node *p = tn__array_node(t->param);
-    const tn__shape *shape = tn__shape_intern(1, &t->shard.size);
+    const tn__shape *shape = optimizer->shard->whole ? p->shape : tn__shape_intern(1, &t->shard.size);
+    if (shape && p->flags & TN__NODE_AWAY)
+        return tn__part_of(tn__array_node(optimizer->shard->bucket[t->shard.bucket - 1].own), tn__shard_in_share(optimizer, t),
+                           shape);
     if (optimizer->shard->whole || !shape)
         return shape ? p : tn__failed();
     tn__node *flat = tn__reshape(p, 1, &p->shape->size);
     return tn__node_is_error(flat) ? flat : tn__part_of(flat, t->shard.begin, shape);
 }
 
-/* Where this rank's elements of a parameter begin in its share. */
-static int64_t place_in_share(const tn_optimizer *optimizer, const tn__tracked *t)
+int64_t tn__shard_in_share(const tn_optimizer *optimizer, const tn__tracked *t)
 {
     const tn__shard_bucket *b = &optimizer->shard->bucket[t->shard.bucket - 1];
     return t->shard.place + t->shard.begin - optimizer->comm->place.rank * b->share;
@@ -193,14 +222,14 @@ int tn__shard_look(tn_optimizer *optimizer)
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
         const tn__tracked *t = &optimizer->tracked[i];
         tn__work *w = &optimizer->work[i];
-        *w = (tn__work){.updated = optimizer->shard->some[i]};
+        *w = (tn__work){.updated = optimizer->shard->some[i] || optimizer->shard->some[optimizer->tracked_count + i]};
         updated += w->updated;
         if (!w->updated || !t->shard.size)
             continue;
         tn__node *sums = tn__array_node(optimizer->shard->bucket[t->shard.bucket - 1].sums);
-        w->param = own_part(optimizer, t);
+        w->param = tn__shard_own_part(optimizer, t);
         if (!tn__node_is_error(w->param))
-            sums = tn__part_of(sums, place_in_share(optimizer, t), w->param->shape);
+            sums = tn__part_of(sums, tn__shard_in_share(optimizer, t), w->param->shape);
         w->gradient = tn__node_is_error(sums) ? sums : tn__with(TN__OP_DIVIDE, sums, optimizer->comm->place.size);
     }
     return updated;
@@ -223,8 +252,8 @@ static tn__node *value_piece(tn_optimizer *optimizer, size_t i, int64_t *at, int
     const tn__tracked *t = &optimizer->tracked[i];
     const tn__work *w = &optimizer->work[i];
     *size = t->shard.size;
-    *at = *size ? place_in_share(optimizer, t) : 0;
-    return !*size ? NULL : w->gradient ? w->value : own_part(optimizer, t);
+    *at = *size ? tn__shard_in_share(optimizer, t) : 0;
+    return !*size ? NULL : w->gradient ? w->value : tn__shard_own_part(optimizer, t);
 }
 
 int tn__shard_put(tn_optimizer *optimizer, int count)
@@ -234,7 +263,7 @@ int tn__shard_put(tn_optimizer *optimizer, int count)
     tn_status status = TN_OK;
     for (size_t k = 0; k < s->bucket_count && status == TN_OK; k++) {
         tn__shard_bucket *b = &s->bucket[k];
-        status = hold(&b->news, put_together(optimizer, b, b->share, value_piece));
+        status = tn__shard_hold(&b->news, tn__shard_put_together(optimizer, b, b->share, value_piece));
         if (status == TN_OK)
             optimizer->roots[count++] = tn__array_node(b->news);
     }
@@ -266,6 +295,8 @@ tn_status tn__shard_spread(tn_optimizer *optimizer)
     int count = 0;
     for (size_t k = 0; k < s->bucket_count && status == TN_OK; k++) {
         const tn__shard_bucket *b = &s->bucket[k];
+        if (b->own)
+            continue;
         tn__node *vector = gather(optimizer, &s->bucket[k]);
         for (size_t m = 0; m < b->count && status == TN_OK; m++) {
             size_t i = s->order[b->first + m];
@@ -281,8 +312,14 @@ tn_status tn__shard_spread(tn_optimizer *optimizer)
     }
     if (status == TN_OK)
         status = tn__evaluate(count, optimizer->roots);
+    for (size_t k = 0; k < s->bucket_count && status == TN_OK; k++)
+        if (s->bucket[k].own) {
+            tn__array_free_kept(s->bucket[k].own);
+            s->bucket[k].own = s->bucket[k].news;
+            s->bucket[k].news = NULL;
+        }
     for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++)
-        if (optimizer->work[i].updated)
+        if (optimizer->work[i].updated && !s->bucket[optimizer->tracked[i].shard.bucket - 1].own)
             tn__param_point(optimizer->tracked[i].param, optimizer->work[i].value);
     tn__leave(call);
     s->open = status != TN_OK;
@@ -297,6 +334,7 @@ void tn__shard_close(tn_optimizer *optimizer, tn_status status)
         tn__array_free_kept(s->bucket[k].news);
         s->bucket[k].sums = s->bucket[k].news = NULL;
     }
+    tn__shard_forget_gradients(optimizer);
     if (status != TN_OK && s->open)
         tn__comm_break(optimizer->comm, true); /* the others wait */
     s->open = false;

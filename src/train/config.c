@@ -12,6 +12,7 @@
 #include "core/options.h"
 #include "data/dataset.h"
 #include "nn/models.h"
+#include "optim/optimizer.h"
 
 /* Those that change the course of a run must be the same when it is resumed. */
 static const struct {
@@ -65,8 +66,8 @@ tn_status tn__config_given(tn__config *words, const char *dataset, const tn_trai
         return tn__fail(TN_ERR_VALUE, "train", "expected 1 epoch or more, got %d", opts->epochs);
     if (TN__OPTION(opts, batch, 1) < 1)
         return tn__fail(TN_ERR_VALUE, "train", "expected minibatches of 1 sample or more, got %" PRId64, opts->batch);
-    if (opts->shard < 0 || opts->shard > 1)
-        return tn__fail(TN_ERR_VALUE, "train", "expected shard to be 0 or 1, got %d", opts->shard);
+    if (opts->shard < 0 || opts->shard > TN__SHARD_MOST)
+        return tn__fail(TN_ERR_VALUE, "train", "expected shard to be 0 to %d, got %d", TN__SHARD_MOST, opts->shard);
     /* A folder is remembered by its whole path, so that the run can be resumed and evaluated from anywhere. */
     bool known = false;
     for (int i = 0; i < tn__dataset_name_count; i++)

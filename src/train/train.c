@@ -12,6 +12,7 @@
 #include <tanso/sampler.h>
 #include "core/error.h"
 #include "core/memory.h"
+#include "nn/layer.h"
 #include "train/parts.h"
 #include "train/run.h"
 
@@ -71,6 +72,17 @@ static tn_status try_forward(tn__run *run, const tn_dataset *dataset, int64_t ou
     return status;
 }
 
+/* The model's words, where ranks have gradients or parameters in parts. */
+static void mark_layers(tn__run *run)
+{
+    if (!run->comm || run->shard < 2)
+        return;
+    for (size_t i = 0; i < run->net->child_count; i++)
+        tn_layer_shard(run->net->children[i].layer);
+    if (run->net->child_count == 0)
+        tn_layer_shard(run->net);
+}
+
 static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outputs)
 {
     tn_seed(tn__config_number(&run->words, TN__WORD_SEED));
@@ -87,6 +99,7 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
                      run->words.text[TN__WORD_MODEL], outputs);
     if (status != TN_OK)
         return status;
+    mark_layers(run);
     run->optimizer = tn_optimizer_parse(run->words.text[TN__WORD_OPTIMIZER], run->net);
     status = tn_optimizer_status(run->optimizer);
     const tn_distribute_opts shared = {.shard = run->shard};
@@ -108,6 +121,23 @@ static tn_status divide_batch(tn__run *run)
                     ranks, batch, batch == 1 ? "" : "s", (batch / ranks + 1) * ranks);
 }
 
+/* Samples of a minibatch of tests. All ranks have as many of these where each forward is a call of all. */
+static tn_status choose_test_batch(const tn__run *run, int64_t samples, int64_t *batch)
+{
+    int64_t ranks = run->comm ? tn_comm_size(run->comm) : 1, most = (samples + ranks - 1) / ranks;
+    int64_t batches = (most + TEST_BATCH - 1) / TEST_BATCH;
+    *batch = TEST_BATCH;
+    if (ranks == 1 || run->shard < 3)
+        return TN_OK;
+    *batch = (most + batches - 1) / batches;
+    if (samples >= ranks)
+        return TN_OK;
+    return tn__fail(TN_ERR_VALUE, "train",
+                    "%" PRId64 " ranks have parameters in parts (shard = 3), and so each needs a test sample, of which "
+                    "there are %" PRId64,
+                    ranks, samples);
+}
+
 /* Both loaders; the training one owns its dataset, the test one too. */
 static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
 {
@@ -115,7 +145,8 @@ static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
                                .seed = tn__config_number(&run->words, TN__WORD_SEED),
                                .shuffle = true,
                                .device = run->device};
-    tn_loader_opts ordered = {.batch = TEST_BATCH, .device = run->device};
+    tn_loader_opts ordered = {.device = run->device};
+    tn_status status = choose_test_batch(run, tn_dataset_size(test), &ordered.batch);
     if (run->comm) {
         shuffled.sampler = tn_rank_sampler_with(tn_dataset_size(train), run->comm,
                                                 &(tn_rank_sampler_opts){.shuffle = true});
@@ -124,7 +155,8 @@ static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
     }
     run->train = tn_loader_new_with(train, &shuffled);
     run->test = tn_loader_new_with(test, &ordered);
-    tn_status status = tn_loader_status(run->train);
+    if (status == TN_OK)
+        status = tn_loader_status(run->train);
     return status == TN_OK ? tn_loader_status(run->test) : status;
 }
 
@@ -199,9 +231,11 @@ static void say_what(tn__run *run, const tn_dataset *train, const tn_dataset *te
     tn__lines_say(&run->lines, "%s: %" PRId64 " parameters; %s, %s rate, batch %s, seed %s, on %s%s",
              text[TN__WORD_MODEL], tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_SCHEDULE],
              text[TN__WORD_BATCH], text[TN__WORD_SEED], devices, threads);
+    static const char *const in_parts[] = {"", "; states are shared out", "; states and gradients are shared out",
+                                           "; states, gradients and parameters are shared out"};
     if (run->comm)
         tn__lines_say(&run->lines, "by %d ranks, with %" PRId64 " samples of each batch%s", tn_comm_size(run->comm),
-                      run->share, run->shard ? "; updates are shared out" : "");
+                      run->share, in_parts[run->shard]);
     if (*text[TN__WORD_EXTEND])
         tn__lines_say(&run->lines, "with %s", text[TN__WORD_EXTEND]);
     if (run->resumed >= 0)

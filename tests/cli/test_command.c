@@ -87,7 +87,7 @@ static void test_wrong_usage(void **state)
     expect("train digits --epochs=3.5", 2, "", "'3.5'");
     expect("train digits --seed -1", 2, "", "'-1'");
     expect("train digits --seed 18446744073709551616", 2, "", "18446744073709551616|to 18446744073709551615");
-    expect("train digits --shard 2", 2, "", "--shard takes 0 or 1, not 2");
+    expect("train digits --shard 4", 2, "", "--shard takes 0 to 3, not 4");
     expect("train digits --device gpu", 2, "", "gpu|cuda|Try");
     expect("train digits --device null", 2, "", "null computes nothing");
     expect("train digits --device cpu,gpu", 2, "", "gpu|cuda|Try");

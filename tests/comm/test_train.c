@@ -70,12 +70,13 @@ static void test_as_alone(void **state)
     as_alone(0);
 }
 
-/* States lie in parts, and what is saved is whole. */
+/* States, and parameters too, lie in parts, and what is saved is whole. */
 static void test_shared_out(void **state)
 {
     (void)state;
     as_alone(1);
-    shard = 2;
+    as_alone(3);
+    shard = 4;
     figures(comm, 1, NULL, false, BATCH, TN_ERR_VALUE);
     tn_clear_error();
     shard = 0;
