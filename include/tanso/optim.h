@@ -146,10 +146,10 @@ typedef struct tn_distribute_opts {
  * With .shard = 2 or 3 (ZeRO, stages 2 and 3) the forward of a marked layer computes its output at once and keeps its
  * inputs alone; backward does that forward again, with the same random numbers, and sends the gradients on before it
  * goes on to the layer below. So of one marked layer at a time there are whole gradients, and activations within it;
- * tn_grad of its parameters finds none. With 3, parameters of marked layers are brought together before each forward and
- * each backward of theirs and dropped after it: elsewhere they read as NaN, and cannot be saved, copied or moved
- * (TN_ERR_STATE); loading gives each rank its part. Then all ranks call forward (in evaluation, too), backward, and step
- * as often as each other, in the same order; frozen parameters, and those that several layers share, stay whole.
+ * tn_grad of its parameters finds none. With 3, parameters of marked layers are brought together before each forward
+ * and each backward of theirs and dropped after it: elsewhere they read as NaN, and cannot be saved, copied or moved
+ * (TN_ERR_STATE); loading gives each rank its part. Then all ranks call forward (in evaluation, too), backward, and
+ * step as often as each other, in the same order; frozen parameters, and those that layers share, stay whole.
  * Gradients that go through such a layer have none themselves (.create_graph). Distributing anew, without .shard, makes
  * everything whole, which an optimizer that is freed does not do.
  */
@@ -159,7 +159,7 @@ TN_API tn_status tn_optimizer_distribute_with(tn_optimizer *optimizer, tn_comm *
  * Where updates are shared out, the states (tn_optimizer_state) that a rank has are vectors of the elements that are
  * its own, and each may set all of a state, or that. All ranks call this before one of them saves the optimizer, alone
  * or in a snapshot: afterwards, until the next step, rank 0 has all states, whole, in the host's memory, and until the
- * next forward all parameters, where they are. Any number of ranks loads them. TN_OK, and nothing, for other optimizers.
+ * next forward all parameters, where they are. Any number of ranks loads them. TN_OK, and nothing, for others.
  */
 TN_API tn_status tn_optimizer_gather(tn_optimizer *optimizer) TN_MUST_CHECK;
 

@@ -215,8 +215,8 @@ tn_status tn__param_is_here(const char *operation, const tn_array *param, const 
     if (!(tn__array_node(param)->flags & TN__NODE_AWAY))
         return TN_OK;
     return tn__fail(TN_ERR_STATE, operation,
-                    "ranks have the parameter '%s' in parts (tn_layer_shard): before it is saved, have all of them call "
-                    "tn_optimizer_gather, and rank 0 save; before it is copied or moved, tn_optimizer_distribute "
+                    "ranks have the parameter '%s' in parts (tn_layer_shard): before it is saved, have all of them "
+                    "call tn_optimizer_gather, and rank 0 save; before it is copied or moved, tn_optimizer_distribute "
                     "without .shard",
                     path);
 }

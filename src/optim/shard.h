@@ -46,8 +46,8 @@ typedef struct tn__shard {
     bool whole;            /* each parameter is one rank's */
     bool gathered;         /* this rank has all states, as of now */
     bool open;             /* in a step that the others wait for */
-    uint8_t *has, *some;   /* by parameter: whether this rank, and whether any, has a gradient; behind these, whether one
-                            * was sent by backward */
+    uint8_t *has, *some;   /* by parameter: whether this rank, and whether any, has a gradient; behind these, whether
+                            * backward has sent one */
     size_t has_capacity, some_capacity;
 } tn__shard;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marked layers (tn_layer_shard), whose gradients, and parameters too, ranks have in parts: ZeRO's stages 2 and 3. Which
- * layers these are, and their parameters, cut and brought together; shard_forward.c runs them.
+ * Marked layers (tn_layer_shard), whose gradients, and parameters too, ranks have in parts: ZeRO's stages 2 and 3.
+ * Which layers these are, and their parameters, cut and brought together; shard_forward.c runs them.
  *
  * Parameters that are put away are nodes of their shape without a value, TN__NODE_AWAY. One that has a value was
  * written meanwhile, by a load for instance: then this rank's part is cut anew.
@@ -207,7 +207,7 @@ static tn_status note_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
 {
     (void)layer, (void)path;
     tn_optimizer *optimizer = user;
-    for (size_t i = 0; i < optimizer->tracked_count && !slot->holders; i++) /* what others have, too, is no layer's own */
+    for (size_t i = 0; i < optimizer->tracked_count && !slot->holders; i++) /* what others have, too, is nobody's own */
         if (optimizer->tracked[i].param == slot->value)
             optimizer->tracked[i].shard.layer = (int)optimizer->shard->layer_count;
     return TN_OK;

@@ -218,11 +218,12 @@ int64_t tn__shard_in_share(const tn_optimizer *optimizer, const tn__tracked *t)
 
 int tn__shard_look(tn_optimizer *optimizer)
 {
+    const uint8_t *some = optimizer->shard->some;
     int updated = 0;
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
         const tn__tracked *t = &optimizer->tracked[i];
         tn__work *w = &optimizer->work[i];
-        *w = (tn__work){.updated = optimizer->shard->some[i] || optimizer->shard->some[optimizer->tracked_count + i]};
+        *w = (tn__work){.updated = some[i] || some[optimizer->tracked_count + i]};
         updated += w->updated;
         if (!w->updated || !t->shard.size)
             continue;
