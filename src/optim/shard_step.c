@@ -201,9 +201,10 @@ tn__node *tn__shard_own_part(const tn_optimizer *optimizer, const tn__tracked *t
 {
     tn__node *p = tn__array_node(t->param);
     const tn__shape *shape = optimizer->shard->whole ? p->shape : tn__shape_intern(1, &t->shard.size);
-    if (shape && p->flags & TN__NODE_AWAY)
-        return tn__part_of(tn__array_node(optimizer->shard->bucket[t->shard.bucket - 1].own), tn__shard_in_share(optimizer, t),
-                           shape);
+    if (shape && p->flags & TN__NODE_AWAY) {
+        const tn__shard_bucket *b = &optimizer->shard->bucket[t->shard.bucket - 1];
+        return tn__part_of(tn__array_node(b->own), tn__shard_in_share(optimizer, t), shape);
+    }
     if (optimizer->shard->whole || !shape)
         return shape ? p : tn__failed();
     tn__node *flat = tn__reshape(p, 1, &p->shape->size);
