@@ -34,6 +34,12 @@ static tn__node *with_local_rate(const tn__settings *u, tn__node *p, tn__node *g
     return tn__times(g, tn__where(large, ratio, tn__const_like(ratio, 1)));
 }
 
+bool tn__changes_gradients(const tn__settings *u)
+{
+    return u->set.noise > 0 || u->set.lasso > 0 || u->set.lars ||
+           (u->set.weight_decay > 0 && !u->optimizer->rule->decoupled_decay);
+}
+
 tn__node *tn__gradient_changed(const tn__settings *u, tn__node *p, tn__node *g)
 {
     if (tn__node_is_error(g) || tn__node_is_error(p))

@@ -55,6 +55,7 @@ typedef struct tn__optimizer_rule {
     const char *state[TN__MAX_STATE]; /* names of the remembered arrays */
     bool whole;                 /* it looks at a parameter as a whole: elements cannot be updated apart */
     bool decoupled_decay;       /* the rule applies weight decay itself; else it is added to the gradient */
+    bool still;                 /* it changes nothing where the gradient is 0 */
     bool starts_at_one;         /* the first state begins as ones, not zeros */
     /* The new parameter from p and its gradient; replaces the state nodes by their new ones. */
     tn__node *(*update)(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state);
@@ -201,7 +202,8 @@ char *tn__optimizer_counts(const tn_optimizer *optimizer);
 tn_status tn__optimizer_set_counts(tn_optimizer *optimizer, const char *text);
 
 /* ---- gradient.c ---- */
-/* A parameter's gradient after noise, lasso, LARS and decay; p and g of one dtype. */
+/* Whether noise, lasso, LARS or decay change gradients, and a parameter's gradient after them; p and g of one dtype. */
+bool tn__changes_gradients(const tn__settings *u);
 tn__node *tn__gradient_changed(const tn__settings *u, tn__node *p, tn__node *g);
 
 /* ---- distribute.c ---- */

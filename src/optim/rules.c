@@ -187,7 +187,7 @@ static tn__node *lion(const tn__settings *u, tn__node *p, tn__node *g, tn__node 
 #define _(...) __VA_ARGS__
 #define APART  .decoupled_decay = true
 const tn__optimizer_rule tn__optimizer_rules[] = {
-    ROW("sgd", 0, , , sgd, ),
+    ROW("sgd", 0, , , sgd, .still = true),
     ROW("momentum_sgd", MOMENTUM, , "v", momentum, .alias = "momentum"),
     ROW("corrected_momentum_sgd", MOMENTUM, , "v", corrected_momentum, ),
     ROW("nesterov", MOMENTUM, , "v", nesterov, ),

@@ -29,4 +29,9 @@ tn__node *tn__lamb(const tn__settings *u, tn__node *p, tn__node *g, tn__node **s
 tn__node *tn__adafactor(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state);
 tn_shape tn__adafactor_shape(const tn__shape *param, int which);
 
+/* ---- rules_rows.c ---- */
+/* The positions that a table was looked up at, one a row, if its gradient is but sums of what belongs to these, and
+ * they are few; *sums: what comes to the row of each. NULL: it is nothing of the kind. */
+tn__node *tn__looked_up(tn__node *gradient, int *axis, tn__node **sums);
+
 #endif

@@ -6,7 +6,7 @@
  * alone: a program's rule need not depend on them, and what has been computed on several devices before one of them
  * fails needs its inputs no longer. What overwrites them runs last, when there are plans and memory for all.
  */
-#include "optim/optimizer.h"
+#include "optim/rules.h"
 
 #include "array/build_parts.h"
 #include "array/guard.h"
@@ -90,6 +90,20 @@ static tn__node *new_value(const tn__settings *u, tn__node *p, tn__node *g, tn__
     return tn__cast(u->optimizer->rule->update(u, from, g, state), dtype);
 }
 
+/* Of a table all rows, or those that were looked up, where no others change. */
+static tn__node *new_table(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    int axis;
+    tn__node *sums = NULL, *from = p;
+    bool still = u->optimizer->rule->still && !tn__changes_gradients(u);
+    tn__node *rows = still ? tn__looked_up(g, &axis, &sums) : NULL;
+    if (!rows)
+        return new_value(u, p, g, state);
+    if (tn__node_is_error(rows) || tn__node_is_error(from = tn__gather(p, rows, axis)))
+        return tn__node_is_error(rows) ? rows : from;
+    return tn__scatter_node(TN__OP_SCATTER_SET, p, rows, new_value(u, from, sums, state), axis);
+}
+
 static tn_status clip_gradients(tn_optimizer *optimizer)
 {
     int count = (int)optimizer->tracked_count;
@@ -118,7 +132,7 @@ static tn_status record_param(tn_optimizer *optimizer, const tn__settings *u, tn
     tn__node *p = work->param, *keep = optimizer->wrong.keep;
     for (int s = 0; s < optimizer->states; s++)
         work->state[s] = tn__array_node(tracked->state[s]);
-    work->value = new_value(u, p, work->gradient, work->state);
+    work->value = new_table(u, p, work->gradient, work->state);
     if (keep) {
         keep = keep->device == p->device ? keep : tn__to(keep, p->device);
         work->value = tn__where(keep, p, work->value);
