@@ -103,8 +103,10 @@ bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
         init_fuser(&f, draft, device) && emitter.declared && tn__mark_updates(&f) && tn__choose_stored(&f, fusion);
     if (done && fusion)
         tn__find_epilogues(draft, device);
-    done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f) &&
-           tn__schedule(&f, draft, &emitter, fusion);
+    done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f);
+    if (done && fusion)
+        tn__place_pieces(&f);
+    done = done && tn__schedule(&f, draft, &emitter, fusion);
     free_fuser(&f);
     return tn__emit_finish(&emitter, draft) && done;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans of what is joined and padded: on a GPU copies and fills that do not meet are one step, on a CPU a step each. */
+/* Plans of what is joined and padded: on a GPU copies and fills that do not meet are one step, on a CPU a step each;
+ * what is computed to be joined is so in its place. */
 #include <tanso.h>
 
 #include "graphs.h"
@@ -143,11 +144,37 @@ static void test_meeting(void **state)
     tn__graph_free(&graph);
 }
 
+/* Pieces that are computed, each as long as wanted, and joined in any order, for something that reads what they come
+ * to. They are computed where they lie; where neighbours are few, they are copied. */
+static void test_computed_in_place(void **state)
+{
+    (void)state;
+    static const int order[] = {2, 0, 3, 1};
+    for (int64_t width = 7; width <= 8; width++) {
+        tn__graph graph = {0};
+        int y = graph_const(&graph, shape(2, 5, 4 * width)), w = graph_leaf(&graph, shape(2, 4 * width, 3), false);
+        int turned = graph_leaf(&graph, shape(2, 5, width), false), steps = 0;
+        for (int k = 0; k < 4; k++) {
+            int x = graph_op(&graph, TN__OP_EXP, shape(2, 5, width), turned, -1);
+            x = graph_op(&graph, TN__OP_MULTIPLY, shape(2, 5, width), x, graph_leaf(&graph, shape(2, 5, width), false));
+            y = write_part(&graph, y, x, 0, order[k] * width);
+        }
+        graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, shape(2, 5, 3), y, w));
+        tn__plan *plan = plan_of(&graph, false);
+        for (int i = 0; i < plan->program.step_count; i++)
+            steps += plan->program.step[i].kind == TN__STEP_OP;
+        assert_int_equal(steps, width < 8 ? 5 : 1); /* the product, and copies */
+        tn__plan_free(plan);
+        tn__graph_free(&graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_joined),   cmocka_unit_test(test_computed),        cmocka_unit_test(test_padded),
         cmocka_unit_test(test_constant), cmocka_unit_test(test_constant_result), cmocka_unit_test(test_meeting),
+        cmocka_unit_test(test_computed_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

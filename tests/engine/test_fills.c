@@ -219,11 +219,50 @@ static void test_rolling(void **state)
         }
 }
 
+static tn_array *window_of(tn_array *x, int axis, int64_t from, int64_t to)
+{
+    return tn_slice_axis(x, axis, from, to, 1);
+}
+
+/* Gradients of slices, some of them transposed, which come in any order, are computed and joined; what they come to is
+ * read by what follows. */
+static void test_computed_pieces(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 5; round++)
+        TN_SCOPE {
+            int64_t dim[3] = {between(1, 4), between(1, 4), between(8, 40)}, size = dim[0] * dim[1] * dim[2];
+            float value[4 * 4 * 40], expected[4 * 4 * 40];
+            int axis = (int)between(0, 2), pieces = 0;
+            int64_t end[4], after = dim[1] * dim[2], order = between(0, 23);
+            after = axis == 0 ? after : axis == 1 ? dim[2] : 1;
+            for (int64_t at = 0; at < dim[axis]; pieces++)
+                end[pieces] = at = pieces == 3 ? dim[axis] : at + between(1, dim[axis] - at);
+            for (int64_t i = 0; i < size; i++) {
+                int k = 0;
+                while (i / after % dim[axis] >= end[k])
+                    k++;
+                value[i] = (float)between(-9, 9);
+                expected[i] = (float)(2 * (k + 1)) * value[i] + 1;
+            }
+            tn_array *x = tn_requires_grad(tn_reshape(tn_from_floats(value, size), TN_SHAPE(dim[0], dim[1], dim[2])));
+            tn_array *loss = tn_sum(tn_zeros(TN_SHAPE(1)));
+            for (int i = 0; i < pieces; i++) {
+                int k = (int)((order >> 1) + (order & 1 ? pieces - i : i)) % pieces;
+                tn_array *piece = window_of(x, axis, k ? end[k - 1] : 0, end[k]);
+                piece = round & 1 ? tn_transpose(piece, TN_AXES(1, 0, 2)) : piece;
+                loss = tn_add(loss, tn_sum(tn_multiply(tn_square(piece), (double)(k + 1))));
+            }
+            assert_int_equal(tn_backward(loss), TN_OK);
+            check("pieces", tn_add(tn_grad(x), 1), expected, size);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_writes), cmocka_unit_test(test_padding),
                                        cmocka_unit_test(test_borders), cmocka_unit_test(test_joining),
-                                       cmocka_unit_test(test_rolling)};
+                                       cmocka_unit_test(test_rolling), cmocka_unit_test(test_computed_pieces)};
     chance = test_random_new();
     tn_set_compile(TN_COMPILE_NEVER);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

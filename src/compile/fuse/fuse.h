@@ -56,6 +56,9 @@ bool tn__make_items(tn__fuser *fuser);
 /* merge.c: nests merged into one another. False without memory. */
 bool tn__merge_nests(tn__fuser *fuser);
 
+/* places.c: pieces of what is joined are stored where they are joined. */
+void tn__place_pieces(tn__fuser *fuser);
+
 /* ---- order.c ---- */
 
 /* The item that an item has been merged into, through several merges; itself if it has not. */

@@ -6,6 +6,17 @@
 
 #include <string.h>
 
+static void mark_kept(const tn__graph *graph, bool *kept)
+{
+    for (int r = 0; r < graph->result_count; r++)
+        kept[graph->result[r]] = true;
+    for (int v = graph->count - 1; v >= 0; v--) {
+        int kind = tn__value_kind(&graph->value[v]);
+        if (kept[v] && (kind == TN__KIND_UPDATE || kind == TN__KIND_SCATTER || kind == TN__KIND_VIEW))
+            kept[graph->value[v].in[0]] = true;
+    }
+}
+
 bool tn__draft_init(tn__draft *draft, tn__graph *graph)
 {
     memset(draft, 0, sizeof *draft);
@@ -13,9 +24,13 @@ bool tn__draft_init(tn__draft *draft, tn__graph *graph)
     draft->home = tn__alloc(sizeof(int) * ((size_t)graph->count + 1));
     draft->stored = tn__calloc((size_t)graph->count + 1, sizeof *draft->stored);
     draft->fold = tn__calloc((size_t)graph->count + 1, sizeof *draft->fold);
+    draft->kept = tn__calloc((size_t)graph->count + 1, sizeof *draft->kept);
+    draft->placed = tn__calloc((size_t)graph->count + 1, sizeof *draft->placed);
     for (int v = 0; draft->home && v < graph->count; v++)
         draft->home[v] = v;
-    return draft->home && draft->stored && draft->fold;
+    if (draft->kept)
+        mark_kept(graph, draft->kept);
+    return draft->home && draft->stored && draft->fold && draft->kept && draft->placed;
 }
 
 tn__draft_step *tn__draft_add(tn__draft *draft, tn__step_kind kind)
@@ -89,6 +104,8 @@ void tn__draft_free(tn__draft *draft)
         tn__draft_step_free(&draft->step[i]);
     tn__free(draft->step);
     tn__free(draft->home);
+    tn__free(draft->kept);
+    tn__free(draft->placed);
     tn__free(draft->stored);
     tn__free(draft->fold);
     tn__free(draft->source);

@@ -57,7 +57,9 @@ typedef struct tn__draft {
     const tn__target_policy *policy; /* of the kernels' target, NULL: none, or no kernels */
     int *home;           /* for each value, the value in whose buffer it lives (itself, mostly) */
     uint8_t *fold;       /* a tn__fold for each value */
+    bool *kept;          /* for each value: a result, or what one is made of by writing into it */
     bool *stored;        /* views that have been given memory of their own; constants that are stored whole */
+    bool *placed;        /* updates whose window is written by what computes the piece: fuse/places.c */
     int step_count;
     size_t step_capacity;
     tn__draft_step *step;

@@ -9,6 +9,9 @@
 bool tn__lower_operations(tn__draft *draft);
 /* Appends the steps of one value, as tn__lower_operations does; for what kernels do not cover. */
 bool tn__lower_value(tn__draft *draft, int v);
+/* The last of the updates that live in a constant's memory and write all of it, one beside the other along an axis,
+ * before anybody reads it, as joining does; -1 if they do not. */
+int tn__last_overwriting(const tn__graph *graph, int v);
 /* Marks in draft->fold the updates to fold, and, once it is known what is stored, the epilogues that a device's
  * products take. */
 void tn__find_folds(tn__draft *draft);

@@ -80,34 +80,69 @@ static bool is_result(const tn__graph *graph, int v)
     return false;
 }
 
-/* Whether updates that live in a constant's memory write all of it, one behind the other along an axis, before anybody
- * reads it: as joining does. */
-static bool overwritten(const tn__graph *graph, int v)
+#define MOST_RANGES 16 /* that have not met others yet */
+
+/* Ranges of an axis, apart from one another. */
+typedef struct ranges {
+    int count;
+    int64_t begin[MOST_RANGES], end[MOST_RANGES];
+} ranges;
+
+/* Adds a range, which becomes one with those that it touches; false if it meets one, or there are too many. */
+static bool add_range(ranges *r, int64_t begin, int64_t end)
 {
-    const tn__shape *shape = graph->value[v].shape;
-    int64_t end = 0;
-    int axis = -1, base = v;
+    for (int i = r->count - 1; i >= 0; i--) {
+        if (begin < r->end[i] && r->begin[i] < end)
+            return false;
+        if (begin != r->end[i] && end != r->begin[i])
+            continue;
+        begin = r->begin[i] < begin ? r->begin[i] : begin;
+        end = r->end[i] > end ? r->end[i] : end;
+        r->count--;
+        r->begin[i] = r->begin[r->count];
+        r->end[i] = r->end[r->count];
+    }
+    if (r->count == MOST_RANGES)
+        return false;
+    r->begin[r->count] = begin;
+    r->end[r->count++] = end;
+    return true;
+}
+
+/* The axis of which an update writes a range, all of the others. -1: more than one, or steps, or a range that moves. */
+static int axis_of_range(const tn__graph *graph, const tn__value *update)
+{
+    const tn__shape *part = graph->value[update->in[1]].shape;
+    int axis = update->shape->ndim - 1;
+    for (int d = 0, found = 0; d < update->shape->ndim; d++)
+        if (part->dim[d] != update->shape->dim[d]) {
+            axis = d;
+            if (found++)
+                return -1;
+        }
+    return update->attr.shift || axis < 0 || update->attr.ints->v[2 * axis + 1] != 1 ? -1 : axis;
+}
+
+int tn__last_overwriting(const tn__graph *graph, int v)
+{
+    ranges r = {0};
+    int along = -1, base = v;
     for (int u = v + 1; u < graph->count && graph->value[base].uses == 1 && !is_result(graph, base); u++) {
         const tn__value *update = &graph->value[u];
         if (update->op != TN__OP_UPDATE || !update->uses || update->in[0] != base)
             continue;
-        const tn__shape *part = graph->value[update->in[1]].shape;
-        for (int d = 0; d < shape->ndim; d++) {
-            if (part->dim[d] == shape->dim[d])
-                continue;
-            if ((axis >= 0 && axis != d) || update->attr.shift || update->attr.ints->v[2 * d] != end ||
-                update->attr.ints->v[2 * d + 1] != 1)
-                return false;
-            axis = d;
-        }
-        if (axis < 0)
-            return true;
-        end += part->dim[axis];
-        if (part->dim[axis] == shape->dim[axis] || end == shape->dim[axis])
-            return end == shape->dim[axis];
+        int axis = axis_of_range(graph, update);
+        if (axis < 0 || (along >= 0 && axis != along))
+            return -1;
+        int64_t at = update->attr.ints->v[2 * axis], size = graph->value[update->in[1]].shape->dim[axis];
+        if (!add_range(&r, at, at + size))
+            return -1;
+        if (r.begin[0] == 0 && r.end[0] == update->shape->dim[axis])
+            return u;
+        along = axis;
         base = u;
     }
-    return false;
+    return -1;
 }
 
 /* A constant's step: one element, or all of them when it is a result or another value lives in its memory. */
@@ -116,7 +151,7 @@ static bool lower_const(tn__draft *draft, int v)
     const tn__value *value = &draft->graph->value[v];
     bool whole = draft->stored[v] || is_result(draft->graph, v);
     draft->stored[v] = whole;
-    if (whole && overwritten(draft->graph, v))
+    if (whole && tn__last_overwriting(draft->graph, v) >= 0)
         return true;
     tn__window one = {.base = v};
     tn__draft_step *step = op_step(draft, TN__OP_CONST, v, whole ? NULL : &one);
@@ -126,20 +161,32 @@ static bool lower_const(tn__draft *draft, int v)
     return true;
 }
 
+static bool takes_over(const tn__draft *draft, int base)
+{
+    const tn__value *b = &draft->graph->value[base];
+    return b->uses == 1 && tn__value_kind(b) != TN__KIND_VIEW && !tn__value_is_leaf(b) &&
+           (b->op != TN__OP_CONST || draft->stored[base]);
+}
+
 /* UPDATE: the base's memory is taken over when nobody else needs it; else it is copied. Then the window is written. */
 static bool lower_update(tn__draft *draft, int v)
 {
     tn__graph *graph = draft->graph;
     const tn__value *value = &graph->value[v];
     int base = value->in[0];
-    const tn__value *b = &graph->value[base];
-    bool take_over = b->uses == 1 && tn__value_kind(b) != TN__KIND_VIEW && !tn__value_is_leaf(b);
-    if (take_over && (b->op != TN__OP_CONST || draft->stored[base]))
+    if (takes_over(draft, base))
         draft->home[v] = draft->home[base];
     else if (!copy_into(draft, base, v, NULL, true))
         return false;
     if (graph->value[value->in[1]].shape->size == 0)
         return true;
+    if (draft->placed[v]) {
+        int piece = value->in[1];
+        while (tn__value_kind(&graph->value[piece]) == TN__KIND_VIEW)
+            piece = graph->value[piece].in[0];
+        draft->home[piece] = draft->home[v];
+        return true;
+    }
     tn__window whole, window;
     int64_t stride[TN_MAX_NDIM];
     whole = (tn__window){.base = v, .ndim = value->shape->ndim};
@@ -204,6 +251,19 @@ static void channels_first(tn__draft_operand *o)
     o->stride[1] = stride;
 }
 
+/* What is added to, or set, where the base is need not be copied: in temporary memory, or in a leaf's that the result
+ * takes over. There nothing is written before it is known that no position is out of range, which the step sees to; so
+ * nothing that leads to a result is written into before. */
+static void scatter_in_place(tn__draft *draft, tn__draft_step *step, int v)
+{
+    step->operand[0].pointwise = step->operand[1].pointwise = true;
+    const tn__value *value = &draft->graph->value[v], *terms = &draft->graph->value[value->in[2]];
+    if (!takes_over(draft, value->in[0]) || draft->kept[v])
+        return;
+    draft->home[v] = draft->home[value->in[0]];
+    step->step.bytes += 2 * (terms->shape->size - value->shape->size) * (int64_t)tn_dtype_size(value->dtype);
+}
+
 bool tn__lower_value(tn__draft *draft, int v)
 {
     const tn__value *value = &draft->graph->value[v];
@@ -249,6 +309,8 @@ bool tn__lower_value(tn__draft *draft, int v)
     if (value->scalar >= 0 && !tn__draft_scalars(step, value->scalar, value->op == TN__OP_CONST ? 1 : 2))
         return false;
     estimate(draft->graph, step, value);
+    if (tn__value_kind(value) == TN__KIND_SCATTER)
+        scatter_in_place(draft, step, v);
     return true;
 }
 

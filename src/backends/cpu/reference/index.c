@@ -191,15 +191,35 @@ static tn_status gather_run_step(const tn__cpu_step *step, void *const *buffers,
     return run.fault ? index_fault(step, &run) : TN_OK;
 }
 
+static void no_strip(const index_data *data, char *indexed, char *other, int64_t n)
+{
+    (void)data, (void)indexed, (void)other, (void)n;
+}
+
+/* Looks at all positions before anything is written. */
+static tn_status look(const tn__cpu_step *step, const index_run *run)
+{
+    index_data data = *run->data;
+    data.each = NULL;
+    data.run = data.step[INDEX] == 0 ? TN__CPU_STRIP : 1;
+    index_run looking = {.data = &data, .base = {run->base[0], run->base[1], run->base[2]}};
+    walk(&looking, 0, data.inner, no_strip);
+    return looking.fault ? index_fault(step, &looking) : TN_OK;
+}
+
 static tn_status scatter_run_step(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)
 {
     (void)scalars;
     const index_data *data = step->data;
     char *address[4];
     tn__cpu_addresses(step, 4, buffers, address);
+    index_run run = {.data = data, .base = {address[0], address[2], address[3]}};
+    bool overwrites = step->program->buffer[step->step->operand[0].buffer].kind == TN__BUFFER_DONATED;
+    tn_status status = overwrites ? look(step, &run) : TN_OK;
+    if (status != TN_OK)
+        return status;
     if (address[0] != address[1] || !data->same_window)
         tn__cpu_move(&data->whole, data->copy, data->item, address);
-    index_run run = {.data = data, .base = {address[0], address[2], address[3]}};
     if (data->alone)
         scatter_part(&run, 0, data->inner);
     else
