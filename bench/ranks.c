@@ -3,6 +3,7 @@
  * Rows about several processes, each with a device of the kind that --device names: tanso launch -n 2 bench/ranks
  * --device cuda:0. Sums over the ranks of 16 KiB to 256 MiB, and steps whose gradients become means: of a perceptron at
  * a batch of 100 a rank, of a transformer's block at 16 x 512 x 768 a rank. Alone there are the steps; rank 0 reports.
+ * "beside": in parts, of which one travels beside the computation of the next; "whole": all at once.
  */
 #include <math.h>
 
@@ -94,10 +95,11 @@ static void step(void *context, bool last)
     }
 }
 
-static void steps(const ranks *r)
+/* bucket: as in tn_optimizer_distribute. */
+static void steps(const ranks *r, const char *row, int64_t bucket)
 {
     char name[64], work[96];
-    snprintf(name, sizeof name, "mlp-ranks-%d", r->size);
+    snprintf(name, sizeof name, "%s-%d", row, r->size);
     snprintf(work, sizeof work, "784-1000-1000-10, batch 100 a rank, momentum, %d ranks", r->size);
     if (!wanted(r->b, name))
         return;
@@ -111,7 +113,7 @@ static void steps(const ranks *r)
         tn_array *labels = tn_random_integers(0, OUT, TN_SHAPE(BATCH * BATCHES), .device = tn_cpu());
         t.loader = tn_loader_new(tn_dataset_arrays(x, labels), .batch = BATCH, .repeat = true, .device = r->device);
     }
-    if (tn_optimizer_distribute(t.optimizer, r->comm) == TN_OK)
+    if (tn_optimizer_distribute(t.optimizer, r->comm, .bucket = bucket) == TN_OK)
         tell(r, (row_facts){.row = name, .work = work}, timed(r, step, &t, 100));
     tn_optimizer_free(t.optimizer);
     tn_layer_free(t.net);
@@ -155,10 +157,10 @@ static void block_step(void *context, bool last)
             (void)!tn_synchronize(b->r->device);
 }
 
-static void block(const ranks *r)
+static void block(const ranks *r, const char *row, int64_t bucket)
 {
     char name[64], work[96];
-    snprintf(name, sizeof name, "block-ranks-%d", r->size);
+    snprintf(name, sizeof name, "%s-%d", row, r->size);
     snprintf(work, sizeof work, "a transformer's block, 16 x 512 x 768 a rank, Adam, %d ranks", r->size);
     if (!wanted(r->b, name))
         return;
@@ -173,7 +175,7 @@ static void block(const ranks *r)
     TN_SCOPE {
         b.x = tn_random_normal(TN_SHAPE(TEXTS, TIME, WIDTH), .device = r->device);
         settle(b.x);
-        if (tn_optimizer_distribute(b.optimizer, r->comm) == TN_OK)
+        if (tn_optimizer_distribute(b.optimizer, r->comm, .bucket = bucket) == TN_OK)
             tell(r, (row_facts){.row = name, .work = work}, timed(r, block_step, &b, 10));
     }
     tn_optimizer_free(b.optimizer);
@@ -194,8 +196,13 @@ int main(int argc, char **argv)
         return 1;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && r.size > 1; i++)
         sums(&r, sizes[i]);
-    steps(&r);
+    bool several = r.size > 1;
+    steps(&r, "mlp-ranks", 0);
+    if (several)
+        steps(&r, "mlp-beside", (int64_t)1 << 21);
     if (r.device.kind != TN_DEVICE_CPU) /* as bench/steps.c has it */
-        block(&r);
+        block(&r, "block-ranks", 0);
+    if (r.device.kind != TN_DEVICE_CPU && several)
+        block(&r, "block-whole", (int64_t)1 << 40);
     return tn_ok() ? 0 : 1;
 }

@@ -260,12 +260,16 @@ tn_status tn_optimizer_distribute_with(tn_optimizer *optimizer, tn_comm *comm, c
     tn_status status = tn__optimizer_raise(optimizer);
     if (status == TN_OK)
         status = tn__comm_of_processes(comm, "optimizer_distribute");
+    if (status == TN_OK && opts && opts->bucket < 0)
+        status = tn__fail(TN_ERR_VALUE, "optimizer_distribute", ".bucket = %lld: expected a number of bytes, or 0",
+                          (long long)opts->bucket);
     if (status == TN_OK)
         status = tn__optimizer_sync(optimizer);
     if (status != TN_OK)
         return status;
     bool changed = false;
     tn__no_grad_depth++;
+    optimizer->bucket = opts ? opts->bucket : 0;
     status = set_shard(optimizer, comm, opts ? opts->shard : 0);
     for (size_t i = 0; i < optimizer->tracked_count; i++)
         optimizer->tracked[i].shared = false;

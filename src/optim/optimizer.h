@@ -144,6 +144,7 @@ struct tn_optimizer {
     tn__node **old;   /* of as many: what roots take the place of, held during evaluation */
     size_t work_capacity, root_capacity, old_capacity;
     tn_comm *comm;    /* borrowed: the ranks whose gradients' means it takes; NULL: this one alone */
+    int64_t bucket;   /* bytes of gradients that travel together; 0: as many as is usual */
     struct tn__shard *shard; /* how they share the updates out; NULL: each does all of them */
     tn__hook *hooks;
     size_t hook_count, hook_capacity;

@@ -15,8 +15,9 @@
 #include "comm/comm.h"
 #include "engine/engine.h"
 
+/* What is usual: so many parts, each of so many bytes at least, as a transfer has its price. */
 #define PARTS 4
-#define LEAST ((int64_t)1 << 21) /* bytes of a part: fewer take as long to travel */
+#define LEAST ((int64_t)8 << 20)
 
 static bool travels(const tn__node *param) { return param->flags & TN__NODE_LEAF_VAR && param->shape->size; }
 
@@ -48,7 +49,7 @@ static int divide(tn_optimizer *optimizer)
         const tn__node *p = tn__array_node(optimizer->tracked[i].param);
         all += travels(p) ? bytes_of(p) : 0;
     }
-    int64_t enough = all / PARTS > LEAST ? all / PARTS : LEAST;
+    int64_t usual = all / PARTS > LEAST ? all / PARTS : LEAST, enough = optimizer->bucket ? optimizer->bucket : usual;
     for (size_t i = optimizer->tracked_count; i-- > 0;) {
         const tn__node *p = tn__array_node(optimizer->tracked[i].param);
         if (!travels(p))

@@ -172,7 +172,7 @@ static training begin_training(void)
         assert_int_equal(tn_assign(tn_param(t.net, i), own), TN_OK);
     }
     assert_int_equal(tn_layer_to(t.net, tn_cuda(rank)), TN_OK);
-    assert_int_equal(tn_optimizer_distribute(t.optimizer, comm), TN_OK);
+    assert_int_equal(tn_optimizer_distribute(t.optimizer, comm, .bucket = (int64_t)1 << 21), TN_OK);
     for (int i = 0; i < 3; i++)
         t.w[i] = tn_param(t.net, i);
     return t;

@@ -235,7 +235,7 @@ static void training(void)
         tn_optimizer_new(net, "h", descend, NULL, .lr = 0.01)};
     int count = (int)(sizeof opts / sizeof *opts);
     DONE(tn_optimizer_for(opts[0], "*.b", .lr = 0, .weight_decay = 0.1));
-    DONE(tn_optimizer_distribute(opts[0], tn_comm_self(), .shard = 1));
+    DONE(tn_optimizer_distribute(opts[0], tn_comm_self(), .shard = 1, .bucket = 1 << 20));
     DONE(tn_optimizer_gather(opts[0]));
     tn_dataset *all = tn_spiral(5, 1), *first, *rest;
     DONE(tn_dataset_split(all, 4, &first, &rest, .shuffle = true, .seed = 1));
