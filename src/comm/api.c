@@ -232,7 +232,7 @@ static tn_status tell_heading(tn_comm *comm, const tn__collective_call *call, tn
     t.to = gives && t.kind == TN__SEND ? NULL : heading;
     snprintf(text, sizeof text, "%s with rank %d", name, comm->members[call->peer]);
     tn_status status = t.kind == TN__BROADCAST ? tn__comm_check(comm, name, text) : TN_OK;
-    return status == TN_OK ? tn__comm_tell(comm, &t, name, text) : status;
+    return status == TN_OK ? tn__comm_tell_unchecked(comm, &t, name, text) : status;
 }
 
 static tn__heading heading_of(const tn__node *x)

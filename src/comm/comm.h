@@ -57,8 +57,10 @@ typedef enum tn__note_kind {
 /* Does a transfer and waits for its end, telling by `call` what is waited for: "all_reduce of float32 (3,)". On failure
  * the communicator is broken; what the transfer reads and writes is then freed by the functions below alone. */
 tn_status tn__comm_transfer(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call);
-/* The same of a few bytes, which are copied: they may be on the stack. */
+/* The same of a few bytes, which are copied: they may be on the stack. Checked as collectives are, but the latter. */
 tn_status tn__comm_tell(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call);
+tn_status tn__comm_tell_unchecked(tn_comm *comm, const tn__transfer *transfer, const char *operation,
+                                  const char *call);
 /* Seconds that a call waits for others. */
 double tn__comm_limit(void);
 /* Free a block, or let go of a storage, that a transfer in `comm` has used, unless it was given up: see kept.c. NULL is

@@ -3,6 +3,8 @@
  * Memory of transfers that were given up. Nobody can call back what was started: it may still read and write its blocks
  * whenever the transport is used, be it for notes. So they are kept until the process ends.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "comm/comm.h"
@@ -43,6 +45,15 @@ void tn__comm_storage_release(const tn_comm *comm, tn__storage *storage)
 }
 
 tn_status tn__comm_tell(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call)
+{
+    char text[TN__CALL_TEXT];
+    snprintf(text, sizeof text, "%.200s, of %" PRId64 " x %zu bytes", call, transfer->count, transfer->itemsize);
+    tn_status status = tn__comm_check(comm, operation, text);
+    return status == TN_OK ? tn__comm_tell_unchecked(comm, transfer, operation, call) : status;
+}
+
+tn_status tn__comm_tell_unchecked(tn_comm *comm, const tn__transfer *transfer, const char *operation,
+                                  const char *call)
 {
     tn__transfer t = *transfer;
     size_t share = (size_t)t.count * t.itemsize;

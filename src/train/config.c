@@ -7,7 +7,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include "comm/comm.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/memory.h"
 #include "core/options.h"
 #include "data/dataset.h"
@@ -165,6 +167,31 @@ tn_status tn__config_default(tn__config *words, int64_t outputs)
     if (status == TN_OK && !words->text[TN__WORD_EPOCHS])
         status = tn__config_set(words, TN__WORD_EPOCHS, "%d", recipe->epochs);
     return status;
+}
+
+tn_status tn__config_compare(const tn__config *words, int shard, tn_comm *comm)
+{
+    uint64_t own = (uint64_t)shard;
+    for (int i = 0; i < TN__WORD_COUNT; i++)
+        if (words->text[i] && i != TN__WORD_DATASET) /* whose folder may have another path elsewhere */
+            own = tn__hash(words->text[i], strlen(words->text[i]) + 1, own);
+    uint64_t told[2] = {own, ~own}, most[2];
+    const tn__transfer largest = {.kind = TN__ALL_REDUCE,
+                                  .op = TN_COMM_MAX,
+                                  .dtype = TN_UINT64,
+                                  .itemsize = sizeof own,
+                                  .count = 2,
+                                  .from = told,
+                                  .to = most};
+    tn_status status = tn__comm_tell(comm, &largest, "train", "a comparison of settings");
+    if (status != TN_OK || (most[0] == own && most[1] == ~own))
+        return status;
+    return tn__fail(TN_ERR_STATE, "train",
+                    "the ranks were started with different settings; rank %d with model \"%s\", optimizer %s, rate %s, "
+                    "batch %s, %s epochs, seed %s, shard %d: start all of them with the same",
+                    comm->place.rank, words->text[TN__WORD_MODEL], words->text[TN__WORD_OPTIMIZER],
+                    words->text[TN__WORD_SCHEDULE], words->text[TN__WORD_BATCH], words->text[TN__WORD_EPOCHS],
+                    words->text[TN__WORD_SEED], shard);
 }
 
 tn_status tn__config_archive(const tn__config *words, tn_archive *archive)

@@ -274,6 +274,8 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
         status = tn__config_resume(&run->words, snapshot, run->snapshot_path);
     if (status == TN_OK)
         status = tn__config_default(&run->words, outputs);
+    if (status == TN_OK && run->comm)
+        status = tn__config_compare(&run->words, run->shard, run->comm);
     if (status == TN_OK)
         status = make_net(run, train, outputs);
     if (status == TN_OK)

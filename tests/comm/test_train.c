@@ -91,11 +91,29 @@ static void test_batch_that_ranks_do_not_divide(void **state)
     tn_clear_error();
 }
 
+/* Rank 0 has another batch, or other parts, than the others: all are told, and all go on together. */
+static void test_ranks_that_disagree(void **state)
+{
+    (void)state;
+    if (size == 1)
+        return;
+    figures(comm, 1, NULL, false, rank ? BATCH : 2 * BATCH, TN_ERR_STATE);
+    assert_non_null(strstr(tn_error(), rank ? "batch 60" : "batch 120"));
+    tn_clear_error();
+    shard = rank ? 1 : 3;
+    figures(comm, 1, NULL, false, BATCH, TN_ERR_STATE);
+    assert_non_null(strstr(tn_error(), rank ? "shard 1" : "shard 3"));
+    tn_clear_error();
+    shard = 0;
+    figures(comm, 1, folder, false, BATCH, TN_OK);
+}
+
 int main(void)
 {
     if (!ranks_begin(&comm, &rank, &size) || !ranks_folder(comm, folder))
         return 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone), cmocka_unit_test(test_shared_out),
+                                       cmocka_unit_test(test_ranks_that_disagree),
                                        cmocka_unit_test(test_batch_that_ranks_do_not_divide)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[600];

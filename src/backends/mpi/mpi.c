@@ -111,10 +111,35 @@ static tn__group *world(tn__combine *const (*combine)[TN_DTYPE_COUNT], tn__why *
     if (!started && fails(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread", why))
         return NULL;
     begun = !started;
+    /* What a nonblocking collective fails with is told to the world's handler (Open MPI 4). */
+    if (begun && fails(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "errors", why))
+        return NULL;
     if (make_types(why) || fails(MPI_Comm_dup(MPI_COMM_WORLD, &everybody.comm), "MPI_Comm_dup", why) ||
         set_up(&everybody, why))
         return NULL;
     return &everybody;
+}
+
+/* Notes on their way, from the newest: their memory is MPI's until they have gone. */
+typedef struct sending {
+    tn__note note;
+    MPI_Request request;
+    struct sending *next;
+} sending;
+static sending *under_way;
+
+static void drop_sent(void)
+{
+    for (sending **at = &under_way; *at;) {
+        sending *s = *at;
+        int done = 0;
+        if (MPI_Test(&s->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        free(s);
+    }
 }
 
 static void finish(void)
@@ -122,8 +147,10 @@ static void finish(void)
     int ended = 1;
     if (begun)
         MPI_Finalized(&ended);
-    if (!ended)
-        MPI_Finalize();
+    if (ended)
+        return;
+    drop_sent();
+    MPI_Finalize();
 }
 
 static tn__comm_place place(const tn__group *group) { return group->place; }
@@ -239,9 +266,17 @@ static int test(tn__group *group, void *pointer, tn__why *why)
 
 static void send_note(int to, const tn__note *note)
 {
-    MPI_Request request;
-    if (MPI_Isend(note, sizeof *note, MPI_BYTE, to, NOTE_TAG, everybody.comm, &request) == MPI_SUCCESS)
-        MPI_Request_free(&request); /* short enough to be on its way */
+    drop_sent();
+    sending *s = malloc(sizeof *s);
+    if (!s)
+        return;
+    s->note = *note;
+    if (MPI_Isend(&s->note, sizeof s->note, MPI_BYTE, to, NOTE_TAG, everybody.comm, &s->request) != MPI_SUCCESS) {
+        free(s);
+        return;
+    }
+    s->next = under_way;
+    under_way = s;
 }
 
 static bool take_note(tn__note *note)
