@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Gradient rules of reductions, views, indexing, products and moves between devices. */
-#include "array/build_window.h"
+#include "array/build_pool.h"
 #include "autograd/rules.h"
 
 static tn__node *zeros_like(tn__node *x)
@@ -47,6 +47,12 @@ void tn__grad_first_max(tn__chain *c)
     tn__node *first = tn__reduce(TN__OP_ARGMAX, x, c->node->attr.axes);
     c->in[0] = NULL;
     c->in[1] = place ? tn__where(tn__binary(TN__OP_EQUAL, place, first), c->g, zeros_like(x)) : c->g;
+}
+
+void tn__grad_pool(tn__chain *c)
+{
+    c->in[0] = NULL;
+    c->in[1] = tn__pooling_gradient(c->node, c->g);
 }
 
 /* Input 0 has no gradient of its own: it is what the node is made of. Where it was rounded, sums are in input 1's

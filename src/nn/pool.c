@@ -88,74 +88,19 @@ bool tn__pooling_find(const tn__pool_settings *s, int axes, const int64_t *exten
     return true;
 }
 
-/* As many axes as x has behind N and channels, from `first` on. */
-static void around(const tn__pooling *p, const tn__shape *x, int64_t *dim)
-{
-    dim[0] = x->dim[0];
-    dim[1] = x->dim[1];
-    memcpy(&dim[2], p->reached, sizeof *dim * (size_t)p->axes);
-}
-
-tn__node *tn__pooling_exchanged(tn__node *windows, int axes)
-{
-    TN__PASS_ERROR(windows);
-    uint8_t perm[TN_MAX_NDIM] = {0, 1};
-    for (int i = 0; i < axes; i++) {
-        perm[2 + i] = (uint8_t)(2 + axes + i);
-        perm[2 + axes + i] = (uint8_t)(2 + i);
-    }
-    return tn__permute(windows, perm);
-}
-
-tn__node *tn__pooling_windows(tn__node *x, const tn__pooling *p, double fill)
-{
-    TN__PASS_ERROR(x);
-    int64_t start[TN_MAX_NDIM] = {0}, dim[TN_MAX_NDIM];
-    around(p, x->shape, dim);
-    for (int i = 0; i < p->axes; i++)
-        start[2 + i] = -p->pad[i];
-    return tn__pooling_exchanged(tn__windows(tn__framed(x, start, dim, fill), p->axes, p->window), p->axes);
-}
-
-tn__node *tn__pooling_fold(tn__node *windows, const tn__pooling *p)
-{
-    TN__PASS_ERROR(windows);
-    int64_t start[TN_MAX_NDIM] = {0}, dim[TN_MAX_NDIM];
-    tn_shape all = {.ndim = 2 + p->axes};
-    around(p, windows->shape, all.dim);
-    memcpy(dim, all.dim, sizeof dim);
-    for (int i = 0; i < p->axes; i++) {
-        start[2 + i] = p->pad[i];
-        dim[2 + i] = p->extent[i];
-    }
-    const tn__shape *shape = tn__shape_make("fold", all, (tn_dtype)windows->dtype);
-    return shape ? tn__framed(tn__fold(windows, p->axes, p->window, shape), start, dim, 0) : tn__failed();
-}
-
-/* Windows of x with what is around it, found by the settings. */
-static tn__node *windows_of(tn__node *x, const tn__pool_settings *s, double fill, tn__pooling *p)
-{
-    TN__PASS_ERROR(x);
-    return tn__pooling_find(s, x->shape->ndim - 2, &x->shape->dim[2], p) ? tn__pooling_windows(x, p, fill)
-                                                                        : tn__failed();
-}
-
 /* ---- reductions of them ---- */
 
-static tn__node *reduced(tn__op op, tn__node *windows, const tn__pooling *p)
+/* The windows of x that the settings say, each reduced. */
+static tn__node *reduced(tn__op op, tn__node *x, const tn__pool_settings *s, tn__pooling *p)
 {
-    TN__PASS_ERROR(windows);
-    return tn__drop_axes(tn__reduce(op, windows, tn__pooling_places(p)), tn__pooling_places(p));
+    TN__PASS_ERROR(x);
+    return tn__pooling_find(s, x->shape->ndim - 2, &x->shape->dim[2], p) ? tn__pooled(op, x, p) : tn__failed();
 }
 
 tn__node *tn__max_pool(tn__node *x, const tn__pool_settings *s)
 {
     tn__pooling p;
-    tn__node *windows = windows_of(tn__pooled_operand(s->name, x), s, -INFINITY, &p);
-    TN__PASS_ERROR(windows);
-    uint32_t places = tn__pooling_places(&p);
-    return windows->shape->size ? tn__drop_axes(tn__first_max(windows, places), places)
-                                : tn__drop_axes(tn__reduce(TN__OP_SUM, windows, places), places);
+    return reduced(TN__OP_MAX, tn__pooled_operand(s->name, x), s, &p);
 }
 
 /* Where the padding is not counted, or a window goes over the end of it: how many elements of each do count, a product
@@ -184,7 +129,7 @@ tn__node *tn__average_pool(tn__node *x, const tn__pool_settings *s)
 {
     tn__pooling p;
     x = tn__pooled_operand(s->name, x);
-    tn__node *sum = reduced(TN__OP_SUM, windows_of(tn__widened(x), s, 0, &p), &p);
+    tn__node *sum = reduced(TN__OP_SUM, tn__widened(x), s, &p);
     TN__PASS_ERROR(sum);
     double elements = 1;
     bool alike = true;
@@ -200,7 +145,7 @@ static tn__node *sum_pool(tn__node *x, const tn__pool_settings *s)
 {
     tn__pooling p;
     x = tn__pooled_operand(s->name, x);
-    tn__node *sum = reduced(TN__OP_SUM, windows_of(tn__widened(x), s, 0, &p), &p);
+    tn__node *sum = reduced(TN__OP_SUM, tn__widened(x), s, &p);
     return tn__node_is_error(sum) ? sum : tn__cast(sum, (tn_dtype)x->dtype);
 }
 
@@ -215,7 +160,7 @@ static tn__node *lp_pool(tn__node *x, double power, const tn__pool_settings *s)
         return tn__cast(tn__max_pool(size, s), (tn_dtype)x->dtype);
     tn__pooling p;
     size = power == 1 ? size : tn__with(TN__OP_POWER, size, power);
-    tn__node *sum = reduced(TN__OP_SUM, windows_of(size, s, 0, &p), &p);
+    tn__node *sum = reduced(TN__OP_SUM, size, s, &p);
     return tn__cast(power == 1 ? sum : tn__root_of_sum(sum, 1 / power), (tn_dtype)x->dtype);
 }
 
@@ -223,7 +168,7 @@ static tn__node *lp_pool(tn__node *x, double power, const tn__pool_settings *s)
 static tn__node *indices_of(tn__node *x, const tn__pool_settings *s)
 {
     tn__pooling p;
-    tn__node *place = reduced(TN__OP_ARGMAX, windows_of(tn__pooled_operand(s->name, x), s, -INFINITY, &p), &p);
+    tn__node *place = reduced(TN__OP_ARGMAX, tn__pooled_operand(s->name, x), s, &p);
     TN__PASS_ERROR(place);
     tn__node *index = tn__const_like(place, 0);
     double behind = 1;

@@ -79,14 +79,7 @@ static tn__node *unpool(tn__node *x, const tn__pool_settings *s)
     }
     if (!tn__pooling_find(s, axes, out, &p))
         return tn__failed();
-    int64_t dim[TN_MAX_NDIM] = {x->shape->dim[0], x->shape->dim[1], 1, 1, 1, 1, 1, 1};
-    tn_shape wide = {.ndim = 2 + 2 * axes, .dim = {dim[0], dim[1]}};
-    for (int i = 0; i < axes; i++) {
-        wide.dim[2 + i] = dim[2 + i] = x->shape->dim[2 + i];
-        wide.dim[2 + axes + i] = kernel[i];
-    }
-    const tn__shape *shape = tn__shape_make(s->name, wide, (tn_dtype)x->dtype);
-    return shape ? tn__pooling_fold(tn__expand(tn__reshape(x, wide.ndim, dim), shape), &p) : tn__failed();
+    return tn__pooling_cover(x, NULL, &p);
 }
 
 static tn__node *max_unpool(tn__node *x, tn__node *indices, tn_shape out)

@@ -188,6 +188,92 @@ static void test_gradients(void **state)
     tn_set_compile(TN_COMPILE_AUTO);
 }
 
+/* Windows over planes that lie `depth` behind one another, and what each element is to get of random weights. */
+typedef struct volume {
+    int64_t l[3], k[3], step[3], pad[3], spread[3], m[3];
+    bool largest;
+} volume;
+
+static int64_t along(const volume *v, int axis, int64_t a, int64_t k)
+{
+    int64_t i = a * v->step[axis] + k * v->spread[axis] - v->pad[axis];
+    return i < v->l[axis] ? i : -1;
+}
+
+/* Adds one window's weight to its largest element, or to all. */
+static void give(const volume *v, const double *x, const int64_t *a, double weight, double *got)
+{
+    int64_t best = -1;
+    for (int64_t i = 0; i < v->k[0]; i++)
+        for (int64_t j = 0; j < v->k[1]; j++)
+            for (int64_t k = 0; k < v->k[2]; k++) {
+                int64_t at[3] = {along(v, 0, a[0], i), along(v, 1, a[1], j), along(v, 2, a[2], k)};
+                if (at[0] < 0 || at[1] < 0 || at[2] < 0)
+                    continue;
+                int64_t flat = (at[0] * v->l[1] + at[1]) * v->l[2] + at[2];
+                if (!v->largest)
+                    got[flat] += weight;
+                else if (best < 0 || x[flat] > x[best])
+                    best = flat;
+            }
+    if (best >= 0)
+        got[best] += weight;
+}
+
+static void check_volume(volume v, tn_shape shape)
+{
+    int64_t count = v.l[0] * v.l[1] * v.l[2], results = 1;
+    for (int i = 0; i < 3; i++)
+        results *= v.m[i] = (v.l[i] + 2 * v.pad[i] - (v.k[i] - 1) * v.spread[i] - 1) / v.step[i] + 1;
+    double x[2 * MOST], want[2 * MOST] = {0}, weight[2 * MOST];
+    assert_true(count <= 2 * MOST && results <= 2 * MOST);
+    fill(x, count);
+    for (int64_t i = 0; i < results; i++)
+        weight[i] = (double)between(-8, 8);
+    for (int64_t i = 0; i < results; i++)
+        give(&v, x, (int64_t[]){i / (v.m[1] * v.m[2]), i / v.m[2] % v.m[1], i % v.m[2]}, weight[i], want);
+    const tn_pool_opts opts = {.stride = TN_SHAPE(v.step[0], v.step[1], v.step[2]),
+                               .pad = TN_SHAPE(v.pad[0], v.pad[1], v.pad[2]),
+                               .dilation = TN_SHAPE(v.spread[0], v.spread[1], v.spread[2])};
+    tn_shape kernel = TN_SHAPE(v.k[0], v.k[1], v.k[2]);
+    TN_SCOPE {
+        tn_array *of = tn_requires_grad(check_array(x, shape, TN_FLOAT32));
+        tn_array *y = v.largest ? tn_max_pool_with(of, kernel, &opts) : tn_sum_pool_with(of, kernel, &opts);
+        assert_int_equal(tn_size(y), results);
+        tn_array *by = tn_reshape(check_array(weight, TN_SHAPE(results), TN_FLOAT32), tn_shape_of(y));
+        assert_int_equal(tn_backward(tn_sum(tn_multiply(y, by))), TN_OK);
+        check_near(tn_grad(of), want, count, 0); /* sums of small whole numbers */
+    }
+}
+
+/* The gradients of windows that meet, along three axes, by any stride, and of those whose kernels are written out. */
+static void test_windows_that_meet(void **state)
+{
+    (void)state;
+    tn_set_compile(TN_COMPILE_NEVER);
+    for (int round = 0; round < 24; round++) {
+        volume v = {.largest = round % 2};
+        for (int i = 0; i < 3; i++) {
+            v.k[i] = between(1, 4);
+            v.spread[i] = between(1, 2);
+            v.step[i] = between(1, 5);
+            v.pad[i] = between(0, v.k[i] / 2);
+            v.l[i] = between((v.k[i] - 1) * v.spread[i] + 1, 9);
+        }
+        check_context = "random";
+        check_volume(v, TN_SHAPE(1, 1, v.l[0], v.l[1], v.l[2]));
+    }
+    tn_set_compile(TN_COMPILE_ALWAYS);
+    for (int round = 0; round < 4; round++) {
+        int64_t step = round / 2 ? 2 : 1;
+        check_context = round / 2 ? "stride 2" : "stride 1";
+        check_volume((volume){{1, 81, 83}, {1, 3, 3}, {1, step, step}, {0, 1, 1}, {1, 1, 1}, {0}, round % 2},
+                     TN_SHAPE(1, 1, 1, 81, 83));
+    }
+    tn_set_compile(TN_COMPILE_AUTO);
+    check_fine();
+}
+
 /* Of equal elements backward takes the first. */
 static void test_ties(void **state)
 {
@@ -361,8 +447,13 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),   cmocka_unit_test(test_gradients),     cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_channels), cmocka_unit_test(test_interpolation), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_windows_that_meet),
+        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_interpolation),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);

@@ -9,15 +9,29 @@
 #include "compile/emit/c/c.h"
 #include "device/order.h"
 
-#define LONGEST      16  /* rows that are written out */
-#define FEWEST       64  /* rows that pay */
+#define LONGEST      16   /* rows that are written out */
+#define HIGHEST      32   /* columns that are */
+#define FEWEST       64   /* rows that pay, or columns */
+#define MANY         4096 /* where there are as many in all, columns of fewer side by side do, too: */
+#define NARROWEST    8
+#define NEAR         4    /* elements that neighbours of columns lie apart at most */
 #define MOST_WRITTEN 256 /* expressions of all elements */
 
-/* One loop is reduced, the one over what is written out; nothing may fail or lies anywhere. */
-static bool is_written(const tn__nest *n, int reduced, int kept)
+/* Elements that are reduced to one; 0: more than are ever written out. */
+static int64_t length_of(const tn__nest *n)
 {
-    if (n->part != TN__PART_WHOLE || n->reduced != 1u << reduced || n->extent[reduced] < 2 ||
-        n->extent[reduced] > LONGEST || n->extent[kept] < FEWEST || n->expr_count * n->extent[reduced] > MOST_WRITTEN)
+    int64_t length = 1;
+    for (int l = 0; l < n->loop_count; l++)
+        if (n->reduced >> l & 1)
+            length = n->extent[l] <= HIGHEST ? length * n->extent[l] : 0;
+    return length;
+}
+
+/* What is reduced is few, nothing may fail or lies anywhere. */
+static bool is_written(const tn__nest *n, int64_t longest)
+{
+    int64_t length = length_of(n);
+    if (n->part != TN__PART_WHOLE || length < 2 || length > longest || n->expr_count * length > MOST_WRITTEN)
         return false;
     for (int i = 0; i < n->access_count; i++)
         if (n->access[i].gathered || n->access[i].raw)
@@ -34,18 +48,34 @@ static bool is_written(const tn__nest *n, int reduced, int kept)
 /* Rows alone. */
 bool tn__c_is_few(const tn__nest *n)
 {
-    return n->loop_count == 2 && !n->last_kept && is_written(n, 1, 0);
+    return n->loop_count == 2 && !n->last_kept && n->reduced == 2 && n->extent[0] >= FEWEST && is_written(n, LONGEST);
 }
 
 /* What is of 16 bits is converted in strips, which these have not. */
 bool tn__c_is_few_columns(const tn__nest *n)
 {
-    int column = n->loop_count - 1, row = n->reduced ? 31 - __builtin_clz(n->reduced) : 0;
+    int column = n->loop_count - 1;
+    int64_t columns = n->extent[column], all = 1;
+    for (int l = 0; l < n->loop_count; l++)
+        all *= n->reduced >> l & 1 ? 1 : n->extent[l];
+    if (columns < (all >= MANY ? NARROWEST : FEWEST))
+        return false;
     for (int i = 0; i < n->access_count; i++)
         if (n->access[i].dtype == TN_FLOAT16 || n->access[i].dtype == TN_BFLOAT16 ||
-            (n->access[i].kind == TN__ACCESS_LOAD && n->access[i].stride[column] != 1 && n->access[i].stride[column]))
+            (n->access[i].kind == TN__ACCESS_LOAD && (n->access[i].stride[column] < 0 || n->access[i].stride[column] > NEAR)))
             return false;
-    return n->last_kept && is_written(n, row, column);
+    return n->last_kept && is_written(n, HIGHEST);
+}
+
+/* The loops that are reduced, at their element j. */
+static void element_at(tn__printer *p, int j)
+{
+    const tn__nest *n = p->nest;
+    for (int l = n->loop_count; l-- > 0;)
+        if (n->reduced >> l & 1) {
+            tn__line(p, "const tn_i64 x%d = %d;", l, j % (int)n->extent[l]);
+            j /= (int)n->extent[l];
+        }
 }
 
 /* Of device/order.h's lanes those that have elements: an identity changes nothing that has been combined with one. Of
@@ -53,7 +83,7 @@ bool tn__c_is_few_columns(const tn__nest *n)
 static void pass(tn__printer *p, int level)
 {
     tn__nest *n = p->nest;
-    int row = 31 - __builtin_clz(n->reduced), length = (int)n->extent[row], lanes = n->last_kept ? 1 : length;
+    int length = (int)length_of(n), lanes = n->last_kept ? 1 : length;
     tn__emit_hoist_pass(p, level, n->reduced);
     TN__EACH_PLAIN (p, r, level)
         for (int j = 0; j < lanes; j++)
@@ -64,7 +94,7 @@ static void pass(tn__printer *p, int level)
     }
     for (int j = 0; j < length; j++) {
         tn__line(p, "{");
-        tn__line(p, "const tn_i64 x%d = %d;", row, j);
+        element_at(p, j);
         tn__emit_scope(p);
         TN__EACH_POSITION (p, r, level)
             tn__emit_need(p, n->reduction[r].arg); /* before stores overwrite it */
