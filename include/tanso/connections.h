@@ -87,6 +87,16 @@ TN_API tn_layer *tn_maxout_layer(int64_t out, int64_t pool);
 TN_API tn_array *tn_dropconnect(const tn_array *x, const tn_array *w, const tn_array *b, double ratio,
                                 tn_generator *generator);
 
+/* x times W, and x plus b, which lie along x's axes from `axis` on: parameters "W" (shape), ones at first, and "b"
+ * (shape), zeros; with `bias` the first has the second as its child "bias". Chainer's Scale and Bias. */
+TN_API tn_layer *tn_scale_layer(int axis, tn_shape shape, bool bias);
+TN_API tn_layer *tn_bias_layer(int axis, tn_shape shape);
+
+/* ---- choosing ---- */
+
+/* x[i, t[i]] of each row: x (N, classes), t (N) integers; (N). */
+TN_API tn_array *tn_select_item(const tn_array *x, const tn_array *t);
+
 /* ---- samples that have gradients ---- */
 
 /* mean + exp(ln_var / 2) times standard normal numbers: a sample of a normal distribution (Kingma and Welling 2013). */
@@ -107,6 +117,9 @@ TN_API tn_array *tn_gumbel_softmax(const tn_array *log_pi, double tau, int axis,
     TN__CALL_VV(tn_transformer_encoder_layer_with, tn_transformer_opts, __VA_ARGS__, )
 #define tn_highway(...) TN_HERE(tn_highway(__VA_ARGS__))
 #define tn_maxout_layer(...) TN_HERE(tn_maxout_layer(__VA_ARGS__))
+#define tn_scale_layer(...) TN_HERE(tn_scale_layer(__VA_ARGS__))
+#define tn_bias_layer(...) TN_HERE(tn_bias_layer(__VA_ARGS__))
+#define tn_select_item(...) TN_HERE(tn_select_item(__VA_ARGS__))
 #define tn_dropconnect(...) TN_HERE(tn_dropconnect(__VA_ARGS__))
 #define tn_gaussian(...) TN_HERE(tn_gaussian(__VA_ARGS__))
 #define tn_gumbel_softmax(...) TN_HERE(tn_gumbel_softmax(__VA_ARGS__))

@@ -55,6 +55,20 @@ typedef struct tn_conv_transpose_opts {
  * output_pad. */
 TN_API tn_array *tn_conv_transpose_with(const tn_array *x, const tn_array *w, const tn_conv_transpose_opts *opts);
 
+/* Windows over x (N, in, height, width) with weights of their own at every place: w (out, rows, columns, in, kernel
+ * height, kernel width), rows and columns being how many windows there are, b (out, rows, columns) or NULL; stride of
+ * ndim 0: 1. (N, out, rows, columns); Chainer's local_convolution_2d. */
+TN_API tn_array *tn_local_conv2d(const tn_array *x, const tn_array *w, const tn_array *b, tn_shape stride);
+/* x (N, channels, height, width) with its channels in as many groups as a window of `kernel` (odd extents; ndim 0: 3)
+ * has places, each moved by a place from the window's middle, zeros coming in; the last group, which takes what is left
+ * of the channels, stays where it is. dilation of ndim 0: 1. Chainer's shift (Wu et al. 2017). */
+TN_API tn_array *tn_shift(const tn_array *x, tn_shape kernel, tn_shape dilation);
+/* How many windows there are along an axis of `size`, with `ceil` also one that goes over its end (Chainer's
+ * get_conv_outsize, whose cover_all that is); of a transposed convolution the result's extent (get_deconv_outsize). 0
+ * where no window fits, or a number is none of a window's. */
+TN_API int64_t tn_conv_extent(int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool ceil);
+TN_API int64_t tn_conv_transpose_extent(int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation);
+
 /* ---- layers ---- */
 
 typedef struct tn_conv_layer_opts {
@@ -108,6 +122,8 @@ TN_API tn_layer *tn_inception_bn_with(int64_t out1, int64_t proj3, int64_t out3,
                                       const tn_inception_bn_opts *opts);
 
 #ifndef TN_NO_MACROS
+#define tn_local_conv2d(...) TN_HERE(tn_local_conv2d(__VA_ARGS__))
+#define tn_shift(...) TN_HERE(tn_shift(__VA_ARGS__))
 #define tn_mlp_conv2d(...) TN__CALL_VVV(tn_mlp_conv2d_with, tn_conv_layer_opts, __VA_ARGS__, )
 #define tn_inception(...) TN_HERE(tn_inception(__VA_ARGS__))
 #define tn_inception_bn(...) TN__CALL_VVVVV(tn_inception_bn_with, tn_inception_bn_opts, __VA_ARGS__, )

@@ -19,7 +19,10 @@ extern "C" {
 
 /* ---- distances of predictions from targets: means over all elements ---- */
 
-/* |a - b| (PyTorch's l1_loss); with TN_REDUCTION_NONE Chainer's absolute_error. */
+/* |a - b| and (a - b)² of each element (Chainer's; squared_difference is another name of the second). */
+TN_API tn_array *tn_absolute_error(const tn_array *a, const tn_array *b);
+TN_API tn_array *tn_squared_error(const tn_array *a, const tn_array *b);
+/* |a - b| (PyTorch's l1_loss). */
 TN_API tn_array *tn_mean_absolute_error_with(const tn_array *a, const tn_array *b, const tn_loss_opts *opts);
 /* d = x - t: d² / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber 1964); delta > 0. */
 TN_API tn_array *tn_huber_loss_with(const tn_array *x, const tn_array *t, double delta, const tn_loss_opts *opts);
@@ -187,6 +190,8 @@ TN_API tn_array *tn_crf_decode(const tn_array *cost, const tn_array *x, const tn
 #define tn_kl_divergence(...) TN__CALL_VV(tn_kl_divergence_with, tn_kl_opts, __VA_ARGS__, )
 #define tn_nll_loss(...) TN__CALL_VV(tn_nll_loss_with, tn_cross_entropy_opts, __VA_ARGS__, )
 #define tn_hinge_loss(...) TN__CALL_VV(tn_hinge_loss_with, tn_hinge_opts, __VA_ARGS__, )
+#define tn_absolute_error(...) TN_HERE(tn_absolute_error(__VA_ARGS__))
+#define tn_squared_error(...) TN_HERE(tn_squared_error(__VA_ARGS__))
 #define tn_multi_margin_loss(...) TN__CALL_VV(tn_multi_margin_loss_with, tn_multi_margin_opts, __VA_ARGS__, )
 #define tn_soft_margin_loss(...) TN__CALL_VV(tn_soft_margin_loss_with, tn_loss_opts, __VA_ARGS__, )
 #define tn_hinge_embedding_loss(...) TN__CALL_VVV(tn_hinge_embedding_loss_with, tn_loss_opts, __VA_ARGS__, )

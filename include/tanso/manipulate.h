@@ -145,6 +145,8 @@ TN_API tn_array *tn_delete(const tn_array *x, int count, const int64_t *position
 TN_API tn_status tn_array_split(const tn_array *x, int sections, int axis, tn_array **out);
 /* count + 1 parts, cut in front of the positions. */
 TN_API tn_status tn_split_at(const tn_array *x, int count, const int64_t *positions, int axis, tn_array **out);
+/* The elements of an axis, each without it, into out[0 .. extent-1] (Chainer's separate, NumPy's unstack). */
+TN_API tn_status tn_separate(const tn_array *x, int axis, tn_array **out);
 /* The last two axes exchanged. */
 TN_API tn_array *tn_matrix_transpose(const tn_array *x);
 /* Windows that slide along axes (none: along every one): x's axes, each shorter by its window's extent less 1, then the
@@ -193,6 +195,7 @@ TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, t
     TN_AT(tn_insert)(TN_ARG(x), count, positions, TN_ARG(values), axis)
 #define tn_delete(x, ...) TN_AT(tn_delete)(TN_ARG(x), __VA_ARGS__)
 #define tn_array_split(x, sections, axis, out) TN_AT(tn_array_split)(TN_ARG(x), sections, axis, out)
+#define tn_separate(...) TN_HERE(tn_separate(__VA_ARGS__))
 #define tn_split_at(x, ...) TN_AT(tn_split_at)(TN_ARG(x), __VA_ARGS__)
 #define tn_matrix_transpose(x) TN_AT(tn_matrix_transpose)(TN_ARG(x))
 #define tn_sliding_window_view(x, window, axes) TN_AT(tn_sliding_window_view)(TN_ARG(x), window, axes)

@@ -49,6 +49,7 @@ TN_API tn_layer *tn_lenet5_with(int64_t classes, const tn_model_opts *opts);
 TN_API tn_layer *tn_alexnet_with(int64_t classes, const tn_model_opts *opts);
 /* Simonyan and Zisserman 2015, without normalization; 32 x 32 or more. */
 TN_API tn_layer *tn_vgg16_with(int64_t classes, const tn_model_opts *opts);
+TN_API tn_layer *tn_vgg19_with(int64_t classes, const tn_model_opts *opts);
 /* The same for pictures of 32 x 32, with batch normalization and dropout (Zagoruyko 2015), as in Chainer's cifar
  * example. */
 TN_API tn_layer *tn_vgg_cifar_with(int64_t classes, const tn_model_opts *opts);
@@ -73,6 +74,7 @@ TN_API tn_layer *tn_unet_with(int64_t classes, const tn_model_opts *opts);
 #define tn_lenet5(...) TN__CALL_V(tn_lenet5_with, tn_model_opts, __VA_ARGS__, )
 #define tn_alexnet(...) TN__CALL_V(tn_alexnet_with, tn_model_opts, __VA_ARGS__, )
 #define tn_vgg16(...) TN__CALL_V(tn_vgg16_with, tn_model_opts, __VA_ARGS__, )
+#define tn_vgg19(...) TN__CALL_V(tn_vgg19_with, tn_model_opts, __VA_ARGS__, )
 #define tn_vgg_cifar(...) TN__CALL_V(tn_vgg_cifar_with, tn_model_opts, __VA_ARGS__, )
 #define tn_googlenet(...) TN__CALL_V(tn_googlenet_with, tn_model_opts, __VA_ARGS__, )
 #define tn_resnet18(...) TN__CALL_V(tn_resnet18_with, tn_model_opts, __VA_ARGS__, )

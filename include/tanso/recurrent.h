@@ -36,6 +36,11 @@ TN_API tn_array *tn_gru_step(const tn_array *gx, const tn_array *gh, const tn_ar
  * input, output and a forget gate for each child, and the children's cells c (N, children, units): the node's h (N,
  * units), its cell into *c_next. Children that are not there are zeros. Chainer's tree_lstm. */
 TN_API tn_array *tn_tree_lstm_step(const tn_array *gates, const tn_array *c, tn_array **c_next);
+/* The same of two sides, each with gates (N, 4 units) as tn_lstm_step has them and a cell (N, units): the cell is the
+ * sum of both sides', behind forget and input gates of their own, and the output gate is that of the sum. Chainer's
+ * slstm (Zhu, Sobhani, Guo 2015). */
+TN_API tn_array *tn_slstm_step(const tn_array *gates, const tn_array *c, const tn_array *other_gates,
+                               const tn_array *other_c, tn_array **c_next);
 /* h elements kept with probability `ratio` each, others next: zoneout (Krueger et al. 2016); in evaluation the mix
  * ratio h + (1 - ratio) next. generator NULL: the thread's. */
 TN_API tn_array *tn_zoneout(const tn_array *h, const tn_array *next, double ratio, bool training,
@@ -113,6 +118,10 @@ TN_API tn_status tn_layer_detach_state(tn_layer *layer);
  * longest's where that is 0; `padding` behind their ends. The lengths for tn_rnn are the caller's: they are extents.
  *     tn_pad_sequence(TN_ARRAYS(a, b, c), 0, 0) */
 TN_API tn_array *tn_pad_sequence(int count, const tn_array *const *xs, int64_t length, double padding);
+/* Sequences (length, ...), the longest first, the other way round: out[i] (rows, ...) are their i-th elements, of those
+ * that have one, in their order; as many as xs[0] is long. Twice, it gives the sequences back (Chainer's
+ * transpose_sequence). */
+TN_API tn_status tn_transpose_sequence(int count, const tn_array *const *xs, tn_array **out);
 
 #ifndef TN_NO_MACROS
 #define tn_pad_sequence(...) TN_HERE(tn_pad_sequence(__VA_ARGS__))
@@ -123,6 +132,8 @@ TN_API tn_array *tn_pad_sequence(int count, const tn_array *const *xs, int64_t l
 #define tn_lstm_step(...) TN_HERE(tn_lstm_step(__VA_ARGS__))
 #define tn_lstm_peephole_step(...) TN_HERE(tn_lstm_peephole_step(__VA_ARGS__))
 #define tn_gru_step(...) TN_HERE(tn_gru_step(__VA_ARGS__))
+#define tn_slstm_step(...) TN_HERE(tn_slstm_step(__VA_ARGS__))
+#define tn_transpose_sequence(...) TN_HERE(tn_transpose_sequence(__VA_ARGS__))
 #define tn_tree_lstm_step(...) TN_HERE(tn_tree_lstm_step(__VA_ARGS__))
 #define tn_tree_lstm(...) TN_HERE(tn_tree_lstm(__VA_ARGS__))
 #define tn_zoneout(...) TN_HERE(tn_zoneout(__VA_ARGS__))

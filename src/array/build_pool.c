@@ -139,7 +139,8 @@ typedef struct asking {
 static asking asking_of(const tn__pooling *p, int i)
 {
     const tn__window_axis *w = &p->window[i];
-    asking q = {.step = w->step, .blocks = (p->extent[i] - 1) / w->step + 1, .ahead = (p->pad[i] + w->step - 1) / w->step};
+    asking q = {.step = w->step, .blocks = (p->extent[i] - 1) / w->step + 1};
+    q.ahead = (p->pad[i] + w->step - 1) / w->step;
     q.behind = q.ahead * w->step - p->pad[i];
     q.most = (covered_by(w) - 1 + q.behind) / w->step + 1;
     q.under = q.behind > 0;

@@ -26,7 +26,7 @@ static const tn__flag flags[] = {
      "layers, as \"linear:1000 sigmoid linear:10\"; words: linear:OUT sigmoid\n"
      "relu tanh gelu softplus leaky_relu:SLOPE dropout:RATIO layer_norm ...;\n"
      "conv:OUT,WINDOW,pad=1 bn maxpool:2 gap residual(...) repeat:N(...); or\n"
-     "lenet5 alexnet vgg16 vgg_cifar googlenet resnet18 to resnet152 mobilenet_v2\n"
+     "lenet5 alexnet vgg16 vgg19 vgg_cifar googlenet resnet18 to resnet152 mobilenet_v2\n"
      "unet",
      TN__FLAG_TEXT, offsetof(tn__options, model)},
     {"--optimizer", "WORDS",

@@ -175,6 +175,27 @@ tn_array *tn_embedding_bag_with(const tn_array *w, const tn_array *x, const tn_b
     return tn__leave_array(call, error ? error : bag(in[0], in[1], in[2], opts));
 }
 
+/* ---- choosing ---- */
+
+tn_array *tn_select_item(const tn_array *x, const tn_array *t)
+{
+    static const char operation[] = "select_item";
+    tn__call call = tn__enter();
+    tn__node *in[] = {tn__node_of(x, operation), tn__only_integers(t, operation)};
+    tn__node *error = tn__first_error(2, in);
+    char text[2][TN__SHAPE_TEXT];
+    if (error)
+        return tn__leave_array(call, error);
+    if (in[0]->shape->ndim != 2 || in[1]->shape->ndim != 1 || in[0]->shape->dim[0] != in[1]->shape->dim[0]) {
+        tn__fail(TN_ERR_SHAPE, operation, "expected x (N, classes) and t (N), got %s and %s",
+                 tn__shape_text(in[0]->shape->ndim, in[0]->shape->dim, text[0]),
+                 tn__shape_text(in[1]->shape->ndim, in[1]->shape->dim, text[1]));
+        return tn__leave_error(call);
+    }
+    tn__node *y = tn__gather(in[0], tn__spread(tn__labels(tn__cast(in[1], TN_INT64)), 1), 1);
+    return tn__leave_array(call, tn__without_axis(y, 1));
+}
+
 /* ---- layers of linear ones ---- */
 
 static tn__node *highway_forward(tn_layer *layer, tn__node *x)

@@ -53,6 +53,23 @@ tn__node *tn__loss(const char *operation, const tn__operands *o, tn__node *loss,
 
 TN__LOSS_2(mean_absolute_error, a, b) { return map(ABS, sub(a, b)); }
 
+static tn_array *difference(const char *operation, const tn_array *a, const tn_array *b, tn__op op)
+{
+    tn__call call = tn__enter();
+    tn__operands o = TN__OPERANDS_2(operation, a, b);
+    return tn__leave_array(call, o.error ? o.error : tn__cast(tn__unary(op, sub(o.x[0], o.x[1])), o.dtype));
+}
+
+tn_array *tn_absolute_error(const tn_array *a, const tn_array *b)
+{
+    return difference("absolute_error", a, b, TN__OP_ABS);
+}
+
+tn_array *tn_squared_error(const tn_array *a, const tn_array *b)
+{
+    return difference("squared_error", a, b, TN__OP_SQUARE);
+}
+
 /* Both branches are finite wherever d is, so that neither spoils the other's gradient. */
 static tn__node *huber(tn__node *x, tn__node *t, double delta)
 {

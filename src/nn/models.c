@@ -45,6 +45,13 @@
 #define STEM_IMAGENET "conv1=conv:@64,7,stride=2,pad=3" BARE "bn1=bn relu maxpool:3,stride=2,pad=1 "
 #define STEM_CIFAR    "conv1=conv:@64,3,pad=1" BARE "bn1=bn relu "
 
+/* ---- VGG: convolutions a stage from the third on ---- */
+
+#define VGG(deep) \
+    "features=(repeat:2(conv:@64,3,pad=1 relu)maxpool:2 repeat:2(conv:@128,3,pad=1 relu)maxpool:2 repeat:" #deep \
+    "(conv:@256,3,pad=1 relu)maxpool:2 repeat:2(repeat:" #deep "(conv:@512,3,pad=1 relu)maxpool:2)) " \
+    "adaptive_avgpool:7 flatten classifier=(repeat:2(linear:@4096 relu dropout)linear:$)"
+
 /* ---- VGG for small pictures: each layer normalized, dropout between those of one size ---- */
 
 #define UNIT(name, c) "block" name "=(conv=conv:@" #c ",3,pad=1" BARE "bn=bn relu)"
@@ -88,10 +95,8 @@ static const model models[] = {
      "features=(conv:@64,11,stride=4,pad=2 relu maxpool:3,stride=2 conv:@192,5,pad=2 relu maxpool:3,stride=2 "
      "conv:@384,3,pad=1 relu repeat:2(conv:@256,3,pad=1 relu)maxpool:3,stride=2) adaptive_avgpool:6 flatten "
      "classifier=(repeat:2(dropout linear:@4096 relu)linear:$)"},
-    {"vgg16", 1000, NULL, NULL,
-     "features=(repeat:2(conv:@64,3,pad=1 relu)maxpool:2 repeat:2(conv:@128,3,pad=1 relu)maxpool:2 "
-     "repeat:3(conv:@256,3,pad=1 relu)maxpool:2 repeat:2(repeat:3(conv:@512,3,pad=1 relu)maxpool:2)) "
-     "adaptive_avgpool:7 flatten classifier=(repeat:2(linear:@4096 relu dropout)linear:$)"},
+    {"vgg16", 1000, NULL, NULL, VGG(3)},
+    {"vgg19", 1000, NULL, NULL, VGG(4)},
     {"vgg_cifar", 10, NULL, NULL,
      PAIR("1", 64, "0.3") "maxpool:2 " PAIR("2", 128, "0.4") "maxpool:2 " TRIPLE("3", 256, "0.4")
      TRIPLE("4", 512, "0.4") TRIPLE("5", 512, "0.4")

@@ -7,7 +7,7 @@
 
 /* All of them, in the order in which they are named to the user; OTHER for those with a choice of stems. */
 #define TN__MODELS(ONE, OTHER) \
-    ONE(lenet5) ONE(alexnet) ONE(vgg16) ONE(vgg_cifar) ONE(googlenet) OTHER(resnet18) OTHER(resnet34) \
+    ONE(lenet5) ONE(alexnet) ONE(vgg16) ONE(vgg19) ONE(vgg_cifar) ONE(googlenet) OTHER(resnet18) OTHER(resnet34) \
     OTHER(resnet50) OTHER(resnet101) OTHER(resnet152) ONE(mobilenet_v2) ONE(unet)
 
 /* The network of that name with `classes`, -1: its own number. An error layer if there is none, or the options are

@@ -139,6 +139,33 @@ tn_array *tn_lstm_peephole_step(const tn_array *gates, const tn_array *c, const 
     return lstm_function("lstm_peephole_step", gates, c, peepholes, true, c_next);
 }
 
+/* What one of the two sides gives the cell: its own, past its forget gate, and its candidate. */
+static tn__node *side_of(tn__node *gates, tn__node *c, int64_t units)
+{
+    tn__node *kept = mul(sigmoid(gate(gates, units, 1)), c);
+    return add(kept, mul(sigmoid(gate(gates, units, 0)), map(TANH, gate(gates, units, 2))));
+}
+
+tn_array *tn_slstm_step(const tn_array *gates, const tn_array *c, const tn_array *other_gates, const tn_array *other_c,
+                        tn_array **c_next)
+{
+    static const char operation[] = "slstm_step";
+    tn__call call = tn__enter();
+    tn__node *in[] = {tn__only_floating(gates, operation), tn__only_floating(other_gates, operation),
+                      tn__only_floating(c, operation), tn__only_floating(other_c, operation)};
+    tn__node *error = tn__first_error(4, in), *cell = error, *h = error;
+    if (!error && (!fit(operation, 2, in, 4, in[2]) || !tn__same_shape(operation, "c", in[2], "other_c", in[3])))
+        cell = h = error = tn__failed();
+    if (!error) {
+        int64_t units = in[2]->shape->dim[1];
+        cell = add(side_of(in[0], in[2], units), side_of(in[1], in[3], units));
+        h = mul(sigmoid(add(gate(in[0], units, 3), gate(in[1], units, 3))), map(TANH, cell));
+    }
+    if (c_next)
+        *c_next = tn__leave_array(tn__enter(), cell);
+    return tn__leave_array(call, h);
+}
+
 tn_array *tn_gru_step(const tn_array *gx, const tn_array *gh, const tn_array *h)
 {
     static const char operation[] = "gru_step";

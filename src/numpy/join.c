@@ -168,6 +168,24 @@ tn_status tn_array_split(const tn_array *x, int sections, int axis, tn_array **o
     return tn__composed_all(sections, out);
 }
 
+tn_status tn_separate(const tn_array *x, int axis, tn_array **out)
+{
+    if (!out)
+        return tn__fail(TN_ERR_VALUE, "separate", "expected an array for the parts, got NULL");
+    if (tn_is_error(x))
+        return tn__fail(tn_status_of(x), "separate", "%s", tn_message_of(x));
+    int along = tn__axis_of("separate", x, axis);
+    if (along < 0)
+        return tn_error_code();
+    int64_t count = tn_dim(x, along);
+    if (count > INT32_MAX)
+        return tn__fail(TN_ERR_VALUE, "separate", "expected an extent below 2^31, got %lld", (long long)count);
+    tn_scope_push();
+    for (int64_t i = 0; i < count; i++)
+        out[i] = tn_squeeze(tn__cut(x, along, i, 1), TN_AXES(along));
+    return tn__composed_all((int)count, out);
+}
+
 /* ---- insert and delete: a few stretches joined, or a table of which elements come where, made on the host ---- */
 
 enum { MOST_PARTS = 48 };

@@ -126,6 +126,27 @@ def make():
         keep(name, link)
         values[f"{name}.y"] = link(V(maps)).array
 
+    # ---- what chooses, shifts and scales ----
+    case("absolute_error", F.absolute_error, [floats(3, 4), floats(3, 4)])
+    case("squared_error", F.squared_error, [floats(3, 4), floats(3, 4)])
+    case("select_item", F.select_item, [floats(5, 4)], [[0, 3, 1, 1, 2]])
+    case("separate", lambda x: F.stack(F.separate(x, 1)[::-1], 0), [floats(2, 3, 4)])
+    case("local_conv2d", lambda x, w, b: F.local_convolution_2d(x, w, b, (2, 1)),
+         [floats(2, 3, 6, 5, low=-1, high=1), floats(4, 3, 3, 3, 2, 3, low=-1, high=1), floats(4, 3, 3)])
+    case("shift", lambda x: F.shift(x, 3, 2), [floats(2, 11, 6, 5)])
+    case("slstm_step", lambda c, d, x, y: F.concat(F.slstm(c, d, x, y)[::-1], axis=1),
+         [floats(3, 2), floats(3, 2), floats(3, 8), floats(3, 8)])
+    case("transpose_sequence", lambda x, y, z: F.concat(F.transpose_sequence([x, y, z]), axis=0),
+         [floats(4, 2), floats(3, 2), floats(1, 2)])
+    for name, link in (("scale", L.Scale(1, (3, 4), True)), ("bias", L.Bias(2, (4,)))):
+        keep(name, link)
+        x = floats(2, 3, 4, 2)
+        values[f"{name}.x"], values[f"{name}.y"] = x, link(V(x)).array
+    values["extents"] = np.array([[*numbers, chainer.utils.conv.get_conv_outsize(*numbers[:4], True, numbers[4]),
+                                   chainer.utils.conv.get_conv_outsize(*numbers[:4], False, numbers[4]),
+                                   chainer.utils.conv.get_deconv_outsize(*numbers[:4], False, numbers[4])]
+                                  for numbers in ((7, 3, 2, 1, 1), (8, 3, 2, 0, 1), (9, 2, 3, 1, 2), (5, 5, 1, 0, 1))])
+
     np.savez_compressed(KEPT, **values)
 
 

@@ -38,7 +38,8 @@ static void test_counts(void **state)
     } models[] = {{"resnet18", 3, 32, 11689512},    {"resnet18:10,stem=cifar", 3, 8, 11173962},
                   {"resnet50", 3, 32, 25557032},    {"googlenet", 3, 32, 6624904},
                   {"mobilenet_v2", 3, 32, 3504872}, {"unet:1", 3, 16, 31037633},
-                  {"lenet5", 1, 28, 431080},        {"vgg_cifar", 3, 32, 14987200}};
+                  {"lenet5", 1, 28, 431080},        {"vgg_cifar", 3, 32, 14987200},
+                  {"vgg19:10,width=0.0625", 3, 32, 548670}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) TN_SCOPE {
         tn_layer *net = tn_layer_parse(models[i].word);
         tn_forward(net, tn_zeros(TN_SHAPE(1, models[i].channels, models[i].extent, models[i].extent)));

@@ -604,7 +604,7 @@ static void windows(void)
 static void models(void)
 {
     tn_layer *const made[] = {tn_lenet5(10), tn_lenet5(10, .width = 0.5), tn_alexnet(10, .width = 0.1), tn_vgg16(10),
-                              tn_vgg_cifar(10, .width = 0.25),
+                              tn_vgg19(10, .width = 0.1), tn_vgg_cifar(10, .width = 0.25),
                               tn_googlenet(10), tn_resnet18(10, .stem = "cifar"), tn_resnet34(10), tn_resnet50(10),
                               tn_resnet101(10), tn_resnet152(10, .width = 2), tn_mobilenet_v2(10), tn_unet(2),
                               tn_residual(tn_relu_layer(), NULL, NULL), tn_concat_layer(1, tn_relu_layer())};
