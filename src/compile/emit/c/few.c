@@ -62,7 +62,8 @@ bool tn__c_is_few_columns(const tn__nest *n)
         return false;
     for (int i = 0; i < n->access_count; i++)
         if (n->access[i].dtype == TN_FLOAT16 || n->access[i].dtype == TN_BFLOAT16 ||
-            (n->access[i].kind == TN__ACCESS_LOAD && (n->access[i].stride[column] < 0 || n->access[i].stride[column] > NEAR)))
+            (n->access[i].kind == TN__ACCESS_LOAD && !(n->access[i].stride[column] >= 0 &&
+                                                       n->access[i].stride[column] <= NEAR)))
             return false;
     return n->last_kept && is_written(n, HIGHEST);
 }
