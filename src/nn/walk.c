@@ -126,11 +126,12 @@ typedef struct freezing {
 
 static tn_status freeze(tn_layer *layer, tn__slot *slot, const char *path, void *user)
 {
-    (void)layer;
     freezing *f = user;
     if (slot->persistent || fnmatch(f->pattern, path, 0) != 0)
         return TN_OK;
     f->found++;
+    if (slot->frozen != f->frozen)
+        tn__layer_changed(layer); /* copies that were made of it are told by that */
     tn__slot_freeze(slot, f->frozen);
     return TN_OK;
 }

@@ -12,6 +12,7 @@
 #include "optim/optimizer.h"
 
 #include <tanso/array.h>
+#include <tanso/random.h>
 
 #include "autograd/backward.h"
 #include "comm/comm.h"
@@ -238,6 +239,20 @@ tn_status tn__optimizer_share(tn_optimizer *optimizer, bool *skip)
     return status;
 }
 
+/* What all ranks' noise comes from: of their seeds, which are the same again in a run that goes on. */
+static tn_status share_noise(tn_optimizer *optimizer)
+{
+    uint64_t own = tn_default_generator()->key;
+    const tn__transfer most = {.kind = TN__ALL_REDUCE,
+                               .op = TN_COMM_MAX,
+                               .dtype = TN_UINT64,
+                               .itemsize = sizeof own,
+                               .count = 1,
+                               .from = &own,
+                               .to = &optimizer->noise_key};
+    return tn__comm_tell(optimizer->comm, &most, "optimizer_distribute", "the seed of noise");
+}
+
 static tn_status set_shard(tn_optimizer *optimizer, tn_comm *comm, int shard)
 {
     tn_status status = TN_OK;
@@ -275,6 +290,8 @@ tn_status tn_optimizer_distribute_with(tn_optimizer *optimizer, tn_comm *comm, c
         optimizer->tracked[i].shared = false;
     if (status == TN_OK && optimizer->comm)
         status = share_params(optimizer, &changed);
+    if (status == TN_OK && optimizer->comm)
+        status = share_noise(optimizer);
     if (status == TN_OK && optimizer->shard)
         status = tn__shard_cut_params(optimizer);
     tn__no_grad_depth--;

@@ -5,10 +5,11 @@
 #include <math.h>
 #include "array/draw.h"
 
-/* N(0, noise / t^0.55), from the thread's generator. */
+/* N(0, noise / t^0.55), from the thread's generator; where each rank updates all parameters, which are to stay the
+ * same, from one that is the same on all. */
 static tn__node *noisy(const tn__settings *u, tn__node *g)
 {
-    tn_random_opts opts = {.dtype = (tn_dtype)g->dtype, .device = g->device->id};
+    tn_random_opts opts = {.dtype = (tn_dtype)g->dtype, .device = g->device->id, .generator = u->noise};
     tn__draw d = tn__draw_new("step", tn__shape_value(g->shape), TN_FLOAT32, &opts);
     if (!d.shape)
         return tn__failed();

@@ -9,6 +9,7 @@
 #include <tanso/comm.h>
 #include <tanso/io.h>
 #include <tanso/optim.h>
+#include <tanso/random.h>
 #include "array/build.h"
 #include "core/memory.h"
 #include "core/object.h"
@@ -23,6 +24,7 @@ typedef struct tn__settings {
     const tn_optimizer *optimizer;
     int64_t t;                       /* the parameter's updates, this one included */
     double first_lr;                 /* the learning rate when the optimizer was made */
+    tn_generator *noise;             /* of `noise`; NULL: the thread's */
     double correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 } tn__settings;
 
@@ -146,6 +148,8 @@ struct tn_optimizer {
     tn_comm *comm;    /* borrowed: the ranks whose gradients' means it takes; NULL: this one alone */
     int64_t bucket;   /* bytes of gradients that travel together; 0: as many as is usual */
     struct tn__shard *shard; /* how they share the updates out; NULL: each does all of them */
+    uint64_t noise_key;      /* the same on all ranks, of the noise that they add */
+    tn_generator noise;      /* of a step of theirs */
     tn__hook *hooks;
     size_t hook_count, hook_capacity;
     struct { /* clip.c: of gradients whose norm is no finite number */

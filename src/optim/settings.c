@@ -234,6 +234,8 @@ tn__settings tn__settings_now(const tn_optimizer *optimizer, const tn__tracked *
                       .optimizer = optimizer,
                       .t = tracked->steps + 1,
                       .first_lr = optimizer->first_lr};
+    if (optimizer->comm && !optimizer->shard)
+        u.noise = (tn_generator *)&optimizer->noise; /* which is scratch of a step */
     overlay(&u.set, &tracked->own, tracked->own_given);
     if (tracked->own_given & TN__FIELD(lr))
         u.set.lr *= optimizer->set.lr;

@@ -11,6 +11,7 @@
 #include "array/build_parts.h"
 #include "array/guard.h"
 #include "autograd/backward.h"
+#include "core/hash.h"
 #include "engine/engine.h"
 #include "optim/shard.h"
 
@@ -151,6 +152,7 @@ static tn_status record_all(tn_optimizer *optimizer)
 {
     tn__settings shared = {.t = 0};
     tn_status status = TN_OK;
+    optimizer->noise = (tn_generator){.key = tn__hash_mix(optimizer->noise_key, (uint64_t)optimizer->steps)};
     for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
         tn__tracked *tracked = &optimizer->tracked[i];
         tn__work *work = &optimizer->work[i];

@@ -190,6 +190,29 @@ static void test_absent_gradients(void **state)
     assert_true(tn_ok());
 }
 
+/* Noise of updates is the same on all ranks, wherever each is in its own random numbers. */
+static void test_noise(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_layer *net = tn_linear(3, .in = 5);
+        tn_optimizer *optimizer = tn_sgd(net, .lr = 0.1, .noise = 0.5);
+        assert_int_equal(tn_optimizer_distribute(optimizer, comm), TN_OK);
+        tn_array *before = tn_add(tn_param(net, 0), 0);
+        for (int t = 0; t < 3; t++) {
+            tn_seed((uint64_t)(10 * t + rank));
+            assert_int_equal(tn_backward(tn_sum(tn_forward(net, tn_zeros(TN_SHAPE(1, 5))))), TN_OK);
+            assert_int_equal(tn_step(optimizer), TN_OK);
+            assert_params_same_everywhere(net);
+            assert_false(tn_allclose(tn_param(net, 0), before)); /* which has no other gradient */
+            before = tn_add(tn_param(net, 0), 0);
+        }
+        tn_optimizer_free(optimizer);
+        tn_layer_free(net);
+    }
+    assert_true(tn_ok());
+}
+
 /* What the ranks' samplers deal out: all samples, each once, or evenly with some twice. */
 static void test_shares(void **state)
 {
@@ -230,6 +253,7 @@ int main(void)
     seed = shared_seed(comm);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone), cmocka_unit_test(test_with_devices),
                                        cmocka_unit_test(test_late_parameters),
-                                       cmocka_unit_test(test_absent_gradients), cmocka_unit_test(test_shares)};
+                                       cmocka_unit_test(test_absent_gradients),
+                                       cmocka_unit_test(test_noise), cmocka_unit_test(test_shares)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

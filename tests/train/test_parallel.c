@@ -310,6 +310,30 @@ static void test_changed(void **state)
     }
 }
 
+/* What is frozen, or not any more, once there are copies: weights as by one device. */
+static void test_frozen(void **state)
+{
+    (void)state;
+    result r[2] = {{.count = 0}, {.count = 0}};
+    for (int several = 0; several < 2; several++) TN_SCOPE {
+        tn_layer *net = network(false);
+        tn_optimizer *sgd = tn_sgd(net, .lr = 0.1);
+        tn_loader *loader = tn_loader_new(samples(), .batch = 8, .device = on[0]);
+        tn_updater *updater = several ? tn_parallel_updater(loader, sgd, .devices = TN_DEVICES(on[0], on[1]))
+                                      : tn_standard_updater(loader, sgd, .device = on[0]);
+        for (int i = 0; i < 6; i++) {
+            MUST(tn_layer_freeze(net, i % 2 ? "2.b" : "0.W", i < 3));
+            MUST(tn_updater_update(updater));
+        }
+        MUST(tn_layer_walk(net, keep_value, &r[several]));
+        tn_updater_free(updater);
+        tn_loader_free(loader);
+        tn_optimizer_free(sgd);
+        tn_layer_free(net);
+    }
+    compare(&r[0], &r[1], 1e-5);
+}
+
 static void refused(tn_updater *updater, tn_status expected, const char *word)
 {
     assert_int_equal(tn_updater_status(updater), expected);
@@ -357,7 +381,8 @@ int main(void)
         cmocka_unit_test(test_accumulated), cmocka_unit_test(test_reported),
         cmocka_unit_test(test_weights),     cmocka_unit_test(test_few_plans),
         cmocka_unit_test(test_statistics),  cmocka_unit_test(test_train),
-        cmocka_unit_test(test_changed),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_changed),     cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
