@@ -169,10 +169,14 @@ static tn_status await_link(tn__linked *linked, const char *operation, const cha
     return tn__comm_await(linked->comm, &awaited, &done);
 }
 
+/* In a thread of the transport's own, which tells of nothing: at the end of the process the driver may be gone. */
 static bool enter(void *given)
 {
     tn__device *device = given;
-    return device->ops->streams->stream_enter(device) == TN_OK;
+    bool entered = device->ops->streams->stream_enter(device) == TN_OK;
+    if (!entered)
+        tn_clear_error();
+    return entered;
 }
 
 static tn_status join(tn__linked *linked, const tn__link_name *name, const char *operation)
@@ -180,7 +184,7 @@ static tn_status join(tn__linked *linked, const tn__link_name *name, const char 
     tn__why why = {""};
     const tn__comm_place *place = &linked->comm->place;
     const tn__link_place here = {.enter = enter, .device = linked->device};
-    if (!enter(linked->device))
+    if (linked->device->ops->streams->stream_enter(linked->device) != TN_OK)
         return tn__comm_break(linked->comm, true);
     linked->link = linked->transport->join(name, place->rank, place->size, &here, &why);
     if (!linked->link) {

@@ -16,7 +16,8 @@ tn_status tn__evaluate_step(int count, tn__node *const *roots);
  * not. Their memory is reused as if nobody had these references, but only by what computes the roots at the end. */
 tn_status tn__evaluate_update(int count, tn__node *const *roots, int old_count, tn__node *const *old);
 /* A first part of what tn__evaluate_step will compute: some of its roots. What they need and the rest needs, too, gets
- * values, so that nothing is computed twice, but for what costs little. */
+ * values, so that nothing is computed twice, but for what costs little. Where values of several devices are needed it
+ * is the whole. */
 tn_status tn__evaluate_part(int count, tn__node *const *roots);
 /* A C-order copy of an evaluated node, evaluated too (the node itself if it is in C order); borrowed. NULL with a
  * latched error. */

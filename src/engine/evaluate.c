@@ -96,7 +96,7 @@ static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mo
     bool clean = !tn__latched();
     tn_status status = attempt(c, count, roots, mode);
     if (__builtin_expect(c->crosses, 0))
-        status = tn__evaluate_regions(c, count, roots, mode);
+        status = tn__evaluate_regions(c, count, roots, mode == TN__COLLECT_PART ? TN__COLLECT_STEP : mode);
     if (status == TN_ERR_INDEX && clean && c->begun && !c->device->capabilities.late_failures)
         tn__collection_name_index(c);
     return status;

@@ -7,6 +7,9 @@
  * backward comes to first. A part is evaluated with what the rest needs of it, and put on a stream of its own. The last
  * one, with which the loss comes, is the only one that nothing is computed beside.
  *
+ * No parameter gets its mean before all parts are on their way: it would be computed with the next part, which had to
+ * wait for it, and what is computed next would be put into the gradient's memory, which is still being read.
+ *
  * Behind each part's gradients goes, for each, whether this rank has it, as in distribute.c.
  */
 #include "optim/travel.h"
@@ -26,7 +29,7 @@ static int64_t bytes_of(const tn__node *param)
     return param->shape->size * (int64_t)tn_dtype_size((tn_dtype)param->dtype);
 }
 
-/* Whether all lie on one device that is connected to the other ranks'. */
+/* Whether all lie on one device, and there is one that is connected to the other ranks', perhaps another one. */
 tn_status tn__gradients_travel(tn_optimizer *optimizer, bool *travel)
 {
     tn__device *device = NULL;
@@ -96,16 +99,51 @@ static tn__node *presence(const tn_optimizer *optimizer, int count, const size_t
     return lacks ? tn__value_from_host(there, TN_FLOAT32, shape, device) : tn__const(1, TN_FLOAT32, shape, device);
 }
 
-/* ranks: how many have each; NULL: this one has all. */
-static tn_status take_means(tn_optimizer *optimizer, int count, const size_t *tracked, tn__node *const *sum,
-                            const float *ranks)
+/* To the device that is connected. */
+static tn_status move(int count, tn__node **node, tn__device *device)
+{
+    for (int i = 0; i < count; i++) {
+        node[i] = tn__node_is_error(node[i]) ? node[i] : tn__to(node[i], device);
+        if (tn__node_is_error(node[i]))
+            return tn__error_raise(node[i]->error);
+    }
+    return TN_OK;
+}
+
+/* Sums of a part's gradients, by parameter; none where no rank has one. */
+static tn_status send_part(tn_optimizer *optimizer, int part, int parts, tn__node **node, size_t *tracked,
+                           tn__node **sum)
+{
+    bool lacks = false;
+    int count = list(optimizer, part, node, tracked, &lacks);
+    if (count < 0)
+        return tn_error_code();
+    TN__FREED float *ranks = lacks ? tn__alloc((size_t)count * sizeof *ranks) : NULL;
+    if (lacks && !ranks)
+        return tn__fail_memory("step", (size_t)count * sizeof *ranks);
+    node[count] = presence(optimizer, count, tracked, lacks, node[0]->device);
+    tn_status status = move(count + 1, node, tn__link_device(optimizer->comm));
+    if (status == TN_OK)
+        status = part < parts ? tn__evaluate_part(count + 1, node) : tn__evaluate_step(count + 1, node);
+    if (status == TN_OK)
+        status = tn__comm_sums(optimizer->comm, count + 1, node, parts > 1, "step");
+    if (status == TN_OK && lacks)
+        status = tn__read(node[count], ranks);
+    for (int i = 0; i < count && status == TN_OK; i++)
+        sum[tracked[i]] = lacks && ranks[i] == 0 ? NULL : node[i];
+    return status;
+}
+
+static tn_status take_means(tn_optimizer *optimizer, tn__node *const *sum)
 {
     tn_status status = TN_OK;
-    for (int i = 0; i < count && status == TN_OK; i++) {
-        if (ranks && ranks[i] == 0)
+    for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
+        tn_array *param = optimizer->tracked[i].param;
+        if (!sum[i])
             continue;
         tn__node *mean = tn__with(TN__OP_DIVIDE, sum[i], optimizer->comm->place.size);
-        tn__var *var = tn__array_var(optimizer->tracked[tracked[i]].param);
+        mean = tn__node_is_error(mean) ? mean : tn__to(mean, tn__array_node(param)->device);
+        tn__var *var = tn__array_var(param);
         if (tn__node_is_error(mean))
             status = tn__error_raise(mean->error);
         else if (!var)
@@ -116,37 +154,19 @@ static tn_status take_means(tn_optimizer *optimizer, int count, const size_t *tr
     return status;
 }
 
-/* A part's gradients become sums, and their means the parameters' gradients. */
-static tn_status send_part(tn_optimizer *optimizer, int part, int parts, tn__node **node, size_t *tracked)
-{
-    bool lacks = false;
-    int count = list(optimizer, part, node, tracked, &lacks);
-    if (count < 0)
-        return tn_error_code();
-    node[count] = presence(optimizer, count, tracked, lacks, node[0]->device);
-    if (tn__node_is_error(node[count]))
-        return tn__error_raise(node[count]->error);
-    tn_status status = part < parts ? tn__evaluate_part(count + 1, node) : tn__evaluate_step(count + 1, node);
-    if (status == TN_OK)
-        status = tn__comm_sums(optimizer->comm, count + 1, node, parts > 1, "step");
-    TN__FREED float *ranks = status == TN_OK && lacks ? tn__alloc((size_t)count * sizeof *ranks) : NULL;
-    if (status == TN_OK && lacks)
-        status = ranks ? tn__read(node[count], ranks) : tn__fail_memory("step", (size_t)count * sizeof *ranks);
-    return status == TN_OK ? take_means(optimizer, count, tracked, node, ranks) : status;
-}
-
 tn_status tn__gradients_sum(tn_optimizer *optimizer)
 {
     size_t room = optimizer->tracked_count + 1;
     tn__look_for_gradients(optimizer);
     int parts = divide(optimizer);
-    TN__FREED tn__node **node = tn__alloc(room * sizeof *node);
+    TN__FREED tn__node **node = tn__alloc(room * sizeof *node), **sum = tn__calloc(room, sizeof *sum);
     TN__FREED size_t *tracked = tn__alloc(room * sizeof *tracked);
-    tn_status status = node && tracked ? TN_OK : tn__fail_memory("step", room * sizeof *node);
-    for (int part = 1; part <= parts && status == TN_OK; part++) {
-        tn__call call = tn__enter();
-        status = send_part(optimizer, part, parts, node, tracked);
-        tn__leave(call);
-    }
+    tn_status status = node && sum && tracked ? TN_OK : tn__fail_memory("step", room * sizeof *node);
+    tn__call call = tn__enter();
+    for (int part = 1; part <= parts && status == TN_OK; part++)
+        status = send_part(optimizer, part, parts, node, tracked, sum);
+    if (status == TN_OK)
+        status = take_means(optimizer, sum);
+    tn__leave(call);
     return status;
 }

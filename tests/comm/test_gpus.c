@@ -22,12 +22,14 @@ static uint64_t seed;
 static tn_array *here(tn_array *x) { return tn_to(x, tn_cuda(rank)); }
 
 /* What arrays of the host become, and stay on the GPU. */
-static void assert_there(tn_array *got, tn_array *expected)
+static void assert_on(tn_device device, tn_array *got, tn_array *expected)
 {
-    if (!tn_device_equal(tn_device_of(got), tn_cuda(rank)))
+    if (!tn_device_equal(tn_device_of(got), device))
         fail_msg("on %s: %s", tn_device_name(tn_device_of(got)), tn_ok() ? "no error" : tn_error());
     assert_same(tn_to(got, tn_cpu()), expected);
 }
+
+static void assert_there(tn_array *got, tn_array *expected) { assert_on(tn_cuda(rank), got, expected); }
 
 static tn_array *all_of(tn_dtype dtype, tn_shape shape)
 {
@@ -139,7 +141,8 @@ static void make_step(tn_optimizer *optimizer, tn_array *const *w, tn_array **ex
         if (step + r < 2)
             few = tn_add(few, few_of(x[r]));
     }
-    tn_array *loss = loss_of(w, here(x[rank]), step + rank < 2);
+    tn_device on = tn_device_of(w[0]);
+    tn_array *loss = loss_of(w, tn_to(x[rank], on), step + rank < 2);
     assert_int_equal(tn_backward(loss), TN_OK);
     assert_int_equal(tn_step(optimizer), TN_OK);
     assert_same(tn_to(loss, tn_cpu()), loss_of(expected, x[rank], step + rank < 2));
@@ -148,7 +151,7 @@ static void make_step(tn_optimizer *optimizer, tn_array *const *w, tn_array **ex
                         tn_subtract(expected[1], tn_multiply(tn_multiply(sum, expected[0]), 0.25)),
                         tn_subtract(expected[2], tn_multiply(few, 0.25))};
     for (int i = 0; i < 3; i++) {
-        assert_there(w[i], next[i]);
+        assert_on(on, w[i], next[i]);
         expected[i] = next[i];
     }
 }
@@ -159,7 +162,7 @@ typedef struct training {
     tn_array *w[3], *expected[3];
 } training;
 
-static training begin_training(void)
+static training begin_training(tn_device device)
 {
     tn_layer *layer[] = {tn_linear(720, .in = 730, .no_bias = true), tn_linear(720, .in = 730, .no_bias = true),
                          tn_linear(3, .in = 1, .no_bias = true)};
@@ -171,7 +174,7 @@ static training begin_training(void)
         tn_array *own = rank ? tn_zeros(shape, .device = tn_cpu()) : t.expected[i];
         assert_int_equal(tn_assign(tn_param(t.net, i), own), TN_OK);
     }
-    assert_int_equal(tn_layer_to(t.net, tn_cuda(rank)), TN_OK);
+    assert_int_equal(tn_layer_to(t.net, device), TN_OK);
     assert_int_equal(tn_optimizer_distribute(t.optimizer, comm, .bucket = (int64_t)1 << 21), TN_OK);
     for (int i = 0; i < 3; i++)
         t.w[i] = tn_param(t.net, i);
@@ -187,8 +190,8 @@ static void end_training(const training *t)
 static void test_steps(void **state)
 {
     (void)state;
-    TN_SCOPE {
-        training t = begin_training();
+    for (int k = 0; k < 2; k++) TN_SCOPE { /* which rank 1 has on its own GPU, or on the other one */
+        training t = begin_training(tn_cuda(k ? 0 : rank));
         for (int step = 0; step < STEPS; step++)
             make_step(t.optimizer, t.w, t.expected, step);
         end_training(&t);
@@ -199,7 +202,7 @@ static void test_steps(void **state)
 static void train_on(void)
 {
     TN_SCOPE {
-        training t = begin_training();
+        training t = begin_training(tn_cuda(rank));
         tn_array *x = here(held_by(rank, seed, TN_FLOAT32, tn_shape_of(t.w[0])));
         tn_status status = TN_OK;
         for (int step = 0; step < 4 && status == TN_OK; step++) {
