@@ -7,6 +7,7 @@
 #include "comm/ranks.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -132,7 +133,17 @@ static tn_array *loss_of(tn_array *const *w, tn_array *x, bool all)
     return all ? tn_add(loss, tn_sum(tn_multiply(w[2], few_of(x)))) : loss;
 }
 
-static void make_step(tn_optimizer *optimizer, tn_array *const *w, tn_array **expected, int step)
+/* How often streams have been told to wait for one another. */
+static int follows(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    assert_non_null(driver);
+    int (*count)(void) = (int (*)(void))dlsym(driver, "emulated_follows");
+    assert_non_null(count);
+    return count();
+}
+
+static void make_step(tn_optimizer *optimizer, tn_array *const *w, tn_array **expected, int step, bool counts)
 {
     tn_shape shape = tn_shape_of(w[0]);
     tn_array *x[2], *sum, *few = tn_zeros(TN_SHAPE(1, 3), .device = tn_cpu());
@@ -143,8 +154,11 @@ static void make_step(tn_optimizer *optimizer, tn_array *const *w, tn_array **ex
     }
     tn_device on = tn_device_of(w[0]);
     tn_array *loss = loss_of(w, tn_to(x[rank], on), step + rank < 2);
+    int before = follows();
     assert_int_equal(tn_backward(loss), TN_OK);
     assert_int_equal(tn_step(optimizer), TN_OK);
+    if (counts) /* each part waits for its gradients, and the update for them: no part for another one */
+        assert_true(follows() - before <= 3);
     assert_same(tn_to(loss, tn_cpu()), loss_of(expected, x[rank], step + rank < 2));
     sum = tn_add(x[0], x[1]);
     tn_array *next[] = {tn_subtract(expected[0], tn_multiply(tn_multiply(sum, tn_add(expected[1], 1)), 0.25)),
@@ -193,7 +207,7 @@ static void test_steps(void **state)
     for (int k = 0; k < 2; k++) TN_SCOPE { /* which rank 1 has on its own GPU, or on the other one */
         training t = begin_training(tn_cuda(k ? 0 : rank));
         for (int step = 0; step < STEPS; step++)
-            make_step(t.optimizer, t.w, t.expected, step);
+            make_step(t.optimizer, t.w, t.expected, step, step + k == 0);
         end_training(&t);
     }
 }

@@ -179,6 +179,9 @@ __attribute__((visibility("default"))) CUresult emulated_put(CUstream stream, bo
     return fake_put(stream, &(fake_work){.kind = FAKE_CALL, .goes = goes, .call = call});
 }
 
+/* How often a stream was told to wait for an event of another one. */
+__attribute__((visibility("default"))) int emulated_follows(void) { return fake.count.follows; }
+
 __attribute__((constructor)) static void prepare(void)
 {
     library_prepare();
