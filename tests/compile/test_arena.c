@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The arena's layout is the one that looking at all temporaries before each one gives. */
+/* The arena's layout is the one that looking at all temporaries before each one gives; what ends where another
+ * temporary begins, element by element, shares its memory. */
 #include <tanso.h>
 
 #include "compile/memory/arena.h"
@@ -93,8 +94,67 @@ static void test_many(void **state)
     free(change);
 }
 
+enum { N = 512, HUGE = 4096 };
+
+static tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .threads = 132, .multiprocessors = 132,
+                                          .shared_memory = 227 << 10, .late_failures = true}};
+
+static int product(tn__graph *graph, int a, int b)
+{
+    return graph_op(graph, TN__OP_MATMUL, graph->value[a].shape, a, b);
+}
+
+/* What differs from its row's largest element. */
+static int below_largest(tn__graph *graph, int a, const tn__shape *shape)
+{
+    int largest = graph_expand(graph, graph_reduce(graph, TN__OP_MAX, a, 2), shape);
+    return graph_op(graph, TN__OP_SUBTRACT, shape, a, largest);
+}
+
+/* Between two products, the second is computed of what lies where the first one's result was; not if that is needed
+ * once more. */
+static void test_in_place(void **state)
+{
+    (void)state;
+    const tn__shape *of = shape(2, N, N);
+    size_t one = sizeof(float) * N * N;
+    for (int k = 0; k < 4; k++) {
+        tn__graph graph = {0};
+        int w = graph_leaf(&graph, of, false), a = product(&graph, w, w);
+        int c = product(&graph, below_largest(&graph, a, of), w);
+        graph_result(&graph, k / 2 ? graph_op(&graph, TN__OP_ADD, of, a, c) : c);
+        tn__plan *plan = graph_plan_once(&graph, k % 2 ? &gpu : tn__device_get(tn_cpu()));
+        assert_in_range(plan->program.arena_bytes, (k / 2 ? 3 : 1) * one, (k / 2 ? 3 : 1) * one + one / 2);
+        tn__plan_free(plan);
+    }
+}
+
+/* A loss's gradient lies where its logits were, of which one a row was chosen before; in a step that overwrites a
+ * parameter, so that what may fail has kernels of its own. */
+static void test_chosen_before(void **state)
+{
+    (void)state;
+    const tn__shape *of = shape(2, HUGE, HUGE);
+    size_t one = sizeof(float) * HUGE * HUGE;
+    tn__graph graph = {0};
+    int w = graph_leaf(&graph, of, false), labels = graph_leaf(&graph, shape(2, HUGE, 1), false);
+    graph.value[labels].dtype = TN_INT64;
+    int logits = product(&graph, w, w), below = below_largest(&graph, logits, of);
+    int chosen = graph_op(&graph, TN__OP_GATHER, shape(2, HUGE, 1), logits, labels);
+    graph.value[chosen].attr.axis = 1;
+    int sum = graph_reduce(&graph, TN__OP_SUM, graph_op(&graph, TN__OP_EXP, of, below, -1), 2);
+    graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, shape(2, HUGE, 1), chosen, sum));
+    graph_result(&graph, product(&graph, below, w));
+    int parameter = graph_leaf(&graph, shape(1, 3), true);
+    graph_result(&graph, graph_op(&graph, TN__OP_NEGATIVE, shape(1, 3), parameter, -1));
+    tn__plan *plan = graph_plan_once(&graph, &gpu);
+    assert_in_range(plan->program.arena_bytes, one, one + one / 8);
+    tn__plan_free(plan);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_many)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_many),
+                                       cmocka_unit_test(test_in_place), cmocka_unit_test(test_chosen_before)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,11 +193,55 @@ static void test_products_read_before_they_overwrite(void **state)
     check_product(1, 2000, 32);
 }
 
+/* Whole numbers, as float32 on the device. */
+static tn_array *whole(int64_t rows, int64_t columns)
+{
+    tn_array *x = tn_cast(tn_random_integers(-2, 3, TN_SHAPE(rows, columns)), TN_FLOAT32);
+    assert_int_equal(tn_eval(x), TN_OK);
+    return x;
+}
+
+/* Between two products, what differs from the largest element of a row or a column, and a label's element: as one plan,
+ * which writes the differences over the first product, and with each array computed by itself. */
+static void test_temporaries_are_read_before_they_are_overwritten(void **state)
+{
+    (void)state;
+    enum { ROWS = 1024, COLUMNS = 260 };
+    tn_seed(test_seed_new());
+    for (int round = 0; round < 4; round++) /* each graph twice: it is compiled then */
+        TN_SCOPE {
+            tn_array *a = whole(ROWS, 2), *b = whole(2, COLUMNS), *c = whole(COLUMNS, 3);
+            tn_array *labels = tn_random_integers(0, COLUMNS, TN_SHAPE(ROWS, 1));
+            assert_int_equal(tn_eval(labels), TN_OK);
+            tn_array *got[2], *right[2];
+            for (int apart = 0; apart < 2; apart++) {
+                tn_array **y = apart ? right : got;
+                tn_array *product = tn_matmul(a, b);
+                if (apart)
+                    assert_int_equal(tn_eval(product), TN_OK);
+                tn_array *largest = tn_max(product, .axis = TN_AXES(round % 2), .keepdims = true);
+                if (apart)
+                    assert_int_equal(tn_eval(largest), TN_OK);
+                tn_array *below = tn_subtract(tn_subtract(product, largest), product);
+                below = tn_add(tn_multiply(below, 3), product);
+                if (apart)
+                    assert_int_equal(tn_eval(below), TN_OK);
+                y[0] = tn_matmul(below, c);
+                y[1] = tn_take_along_axis(product, labels, 1);
+                assert_int_equal(tn_eval_all(2, (const tn_array *[]){y[0], y[1]}), TN_OK);
+            }
+            for (int k = 0; k < 2; k++)
+                assert_true(tn_array_equal(got[k], right[k], false));
+        }
+    assert_true(tn_ok());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_inputs_are_read_before_they_are_overwritten),
                                        cmocka_unit_test(test_parameters_are_read_before_they_are_overwritten),
                                        cmocka_unit_test(test_moves_are_read_before_they_are_overwritten),
-                                       cmocka_unit_test(test_products_read_before_they_overwrite)};
+                                       cmocka_unit_test(test_products_read_before_they_overwrite),
+                                       cmocka_unit_test(test_temporaries_are_read_before_they_are_overwritten)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,13 +44,15 @@ bool tn__choose_stored(tn__fuser *fuser, bool fusion);
  * results that overwrite, and stores what may fail, so that it is a nest of its own. False without memory. */
 bool tn__mark_updates(tn__fuser *fuser);
 /* Whether a nest may fail; whether it overwrites a leaf, which has to keep its value if another nest fails; whether two
- * nests must not share a kernel, since one may fail and the other overwrites. */
+ * nests must not share a kernel, since one may fail and the other overwrites, or one chooses from a large array. */
 bool tn__may_fail(const tn__nest *nest);
 bool tn__overwrites(const tn__fuser *fuser, const tn__nest *nest);
 bool tn__apart(const tn__fuser *fuser, const tn__nest *a, const tn__nest *b);
 /* The same of items. */
 bool tn__item_may_fail(const tn__fuser *fuser, int item);
 bool tn__item_overwrites(const tn__fuser *fuser, int item);
+/* Does it read little of a large array, which others may write over when it has? */
+bool tn__item_chooses(const tn__fuser *fuser, int item);
 /* items.c: items in topological order. False without memory. */
 bool tn__make_items(tn__fuser *fuser);
 /* merge.c: nests merged into one another. False without memory. */

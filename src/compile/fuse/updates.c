@@ -3,7 +3,8 @@
  * Keeping what may fail apart from what overwrites, for devices that tell of a failure after the call which started the
  * run has returned. By then the old values of what the run overwrites have no other copy. So no kernel both reads
  * through indices that may be out of range and writes into a leaf's memory, and those that write there come after all
- * that may fail: a failure then leaves the leaves as they were.
+ * that may fail: a failure then leaves the leaves as they were. And on a GPU, keeping apart what reads little of a
+ * large array, so that others can write over it.
  */
 #include "compile/fuse/fuse.h"
 
@@ -63,10 +64,30 @@ bool tn__overwrites(const tn__fuser *f, const tn__nest *nest)
     return false;
 }
 
+#define HUGE_BYTES (1 << 26) /* worth a launch more: to read so many takes ten times that long */
+
+/* Does it choose elements by indices of a large array, which others read all of? Alone and before them it leaves them
+ * the array to write into (share_temporaries of memory/memory.c), as the gradient of logits into these. */
+static bool chooses(const tn__fuser *f, const tn__nest *nest)
+{
+    for (int i = 0; i < nest->access_count && tn__on_gpu(f->device); i++) {
+        const tn__access *a = &nest->access[i];
+        const tn__value *v = &f->graph->value[a->value];
+        if (a->gathered && v->leaf < 0 && v->uses > 1 &&
+            v->shape->size * (int64_t)tn_dtype_size(v->dtype) >= HUGE_BYTES)
+            return true;
+    }
+    return false;
+}
+
 bool tn__apart(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
 {
-    return f->updates && ((tn__may_fail(a) && tn__overwrites(f, b)) || (tn__overwrites(f, a) && tn__may_fail(b)));
+    if (f->updates && ((tn__may_fail(a) && tn__overwrites(f, b)) || (tn__overwrites(f, a) && tn__may_fail(b))))
+        return true;
+    return chooses(f, a) || chooses(f, b);
 }
+
+bool tn__item_chooses(const tn__fuser *f, int i) { return f->item[i].nest && chooses(f, f->item[i].nest); }
 
 bool tn__item_may_fail(const tn__fuser *f, int i)
 {

@@ -194,13 +194,13 @@ static bool same_window(const tn__draft_operand *a, const tn__draft_operand *b)
     return true;
 }
 
-/* May a step that reads `leaf` write `home` in the same memory? */
-static bool in_step_legal(const donor *p, const tn__draft_step *s, int leaf, int home)
+bool tn__writes_over(const tn__draft *draft, const tn__draft_step *s, int from, int home)
 {
     for (int w = 0; w < s->output_count; w++)
         for (int r = s->output_count; r < s->operand_count; r++) {
             const tn__draft_operand *out = &s->operand[w], *in = &s->operand[r];
-            if (home_of(p, out) != home || home_of(p, in) != leaf || (in->nest < out->nest && in->part == out->part))
+            if (draft->home[out->value] != home || draft->home[in->value] != from ||
+                (in->nest < out->nest && in->part == out->part))
                 continue;
             if (in->nest != out->nest || in->part != out->part || !in->pointwise || !out->pointwise ||
                 !same_window(in, out))
@@ -243,7 +243,7 @@ static bool try_donation(donor *p, int leaf, int home)
             adopted = adopted < 0 || is_before(p, adopted, step) ? step : adopted;
             continue;
         }
-        if (p->draft->step[step].may_fail || !in_step_legal(p, &p->draft->step[step], leaf, home))
+        if (p->draft->step[step].may_fail || !tn__writes_over(p->draft, &p->draft->step[step], leaf, home))
             return false;
         first_write = first_write < 0 || is_before(p, step, first_write) ? step : first_write;
     }

@@ -15,7 +15,8 @@
 typedef struct planner {
     tn__draft *draft;
     const tn__graph *graph;
-    int *memory;       /* for each home: the home whose memory it shares (a donated leaf's value, else itself) */
+    int *memory;       /* for each home: the home whose memory it shares (a donated leaf's value, a temporary that ends
+                          where it begins, else itself) */
     bool *result_home; /* homes that results are read from */
     tn__lifetime *life; /* by home */
     int *buffer;       /* by home: number in the program, -1: none */
@@ -47,6 +48,45 @@ static void find_lifetimes(planner *p)
         p->life[v].temporary = p->life[v].last >= 0 && p->graph->value[v].leaf < 0 && !p->result_home[v];
 }
 
+/* ---- temporaries in one another's place ---- */
+
+#define LARGE (1 << 20) /* bytes; below, a kernel would wait for the others that read what it writes over */
+
+static bool writes(const planner *p, const tn__draft_step *s, int memory)
+{
+    for (int w = 0; w < s->output_count; w++)
+        if (p->memory[home_of(p, &s->operand[w])] == memory)
+            return true;
+    return false;
+}
+
+/* Where a temporary ends as a step reads it, which writes another one element by element, they are one buffer: else
+ * both would be there at the same time. */
+static bool take_over(planner *p, int i, int from, int home)
+{
+    int root = p->memory[from];
+    tn__lifetime *old = &p->life[root], *new = &p->life[home];
+    if (!old->temporary || !new->temporary || home == root || p->memory[home] != home || old->first == i ||
+        old->last != i || new->first != i || new->last == i || old->bytes != new->bytes || new->bytes < LARGE ||
+        writes(p, &p->draft->step[i], root) || !tn__writes_over(p->draft, &p->draft->step[i], from, home))
+        return false;
+    p->memory[home] = root;
+    old->last = new->last;
+    new->temporary = false;
+    return true;
+}
+
+static void share_temporaries(planner *p)
+{
+    for (int i = 0; i < p->draft->step_count; i++) {
+        const tn__draft_step *s = &p->draft->step[i];
+        bool taken = s->adopts;
+        for (int w = 0; w < s->output_count; w++, taken = s->adopts)
+            for (int r = s->output_count; r < s->operand_count && !taken; r++)
+                taken = take_over(p, i, home_of(p, &s->operand[r]), home_of(p, &s->operand[w]));
+    }
+}
+
 /* ---- making the program ---- */
 
 static int buffer_of(planner *p, tn__program *program, int home)
@@ -54,6 +94,8 @@ static int buffer_of(planner *p, tn__program *program, int home)
     if (p->buffer[home] >= 0)
         return p->buffer[home];
     const tn__value *v = &p->graph->value[home];
+    if (p->memory[home] != home && p->graph->value[p->memory[home]].leaf < 0)
+        return p->buffer[home] = buffer_of(p, program, p->memory[home]);
     tn__buffer b = {.kind = TN__BUFFER_OUTPUT, .slot = -1, .donor = -1, .bytes = p->life[home].bytes};
     if (v->leaf >= 0)
         b = (tn__buffer){.kind = TN__BUFFER_INPUT, .slot = v->leaf, .donor = -1};
@@ -179,8 +221,11 @@ bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan)
             p.buffer[v] = -1;
         }
     done = done && mark_results(&p) && (!reuse || tn__donate(draft, p.result_home, p.memory));
-    if (done)
+    if (done) {
         find_lifetimes(&p);
+        if (reuse)
+            share_temporaries(&p);
+    }
     done = done &&
            tn__arena_lay_out(p.life, draft->graph->count, draft->step_count, reuse, &plan->program.arena_bytes) &&
            make_program(&p, plan);

@@ -57,7 +57,8 @@ static bool add(tn__queue *q, int i)
             return tn__heap_add(&q->held, 0, i) && tn__heap_add(&q->limits, -q->later[i], i);
         q->later[i] = -1;
     }
-    return tn__heap_add(&q->ready[q->small(q->fuser, &q->fuser->item[i])], 0, i);
+    tn__heap *ready = &q->ready[q->small(q->fuser, &q->fuser->item[i])];
+    return tn__heap_add(tn__item_chooses(q->fuser, i) ? &q->urgent : ready, 0, i);
 }
 
 /* Fills in users and first: the lists of needs the other way round. */
@@ -108,6 +109,8 @@ bool tn__queue_init(tn__queue *q, tn__fuser *f, bool (*small)(const tn__fuser *f
 
 static int first_of(tn__queue *q, bool after_small)
 {
+    if (q->urgent.count)
+        return tn__heap_take(&q->urgent);
     for (int k = 0; k < 2; k++) {
         tn__heap *ready = &q->ready[k ? !after_small : after_small];
         if (ready->count)
@@ -145,6 +148,7 @@ void tn__queue_free(tn__queue *q)
     tn__free(q->first);
     tn__free(q->later);
     tn__free(q->seen);
+    tn__free(q->urgent.at);
     tn__free(q->ready[0].at);
     tn__free(q->ready[1].at);
     tn__free(q->held.at);

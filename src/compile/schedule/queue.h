@@ -17,6 +17,7 @@ typedef struct tn__queue {
     int *seen;          /* by item: the last search that reached it */
     int searches;       /* so far */
     int failing;       /* items that may fail and have not been taken */
+    tn__heap urgent;   /* those that are taken before all others (tn__item_chooses) */
     tn__heap ready[2]; /* ready items by number; [1]: small ones */
     tn__heap held;     /* items held back, by number; may name some that have been taken since */
     tn__heap limits;   /* the same items by `later`: those first that may go while most failing items are left */
