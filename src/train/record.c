@@ -46,7 +46,7 @@ tn__place tn__run_place(const tn__run *run, int64_t iteration)
 
 static tn_status not_finite(const tn__run *run, double loss, int64_t last)
 {
-    char steps[80], kept[112] = "no snapshot was made so far";
+    char steps[80], whose[24] = "", kept[112] = "no snapshot was made so far";
     int64_t epoch, step = step_of(run, last, &epoch), since = last - run->looked, good = tn__output_snapshot(run);
     int64_t first = since < step ? step - since + 1 : 1;
     if (first == step)
@@ -55,10 +55,12 @@ static tn_status not_finite(const tn__run *run, double loss, int64_t last)
         snprintf(steps, sizeof steps, "in steps %" PRId64 " to %" PRId64, first, step);
     if (good > 0)
         snprintf(kept, sizeof kept, "the last good state, after %s, is in", tn__run_place(run, good).text);
+    if (run->comm)
+        snprintf(whose, sizeof whose, " of rank %d", tn_comm_rank(run->comm));
     return tn__fail(TN_ERR_NAN, "train",
-                    "the loss became %g %s of epoch %" PRId64 ": lower the learning rate (the optimizer is %s), "
+                    "the loss%s became %g %s of epoch %" PRId64 ": lower the learning rate (the optimizer is %s), "
                     "clip gradients (clip_norm=1), or look for bad values in the data; %s%s%s",
-                    loss, steps, epoch, run->words.text[TN__WORD_OPTIMIZER], kept, good > 0 ? " " : "",
+                    whose, loss, steps, epoch, run->words.text[TN__WORD_OPTIMIZER], kept, good > 0 ? " " : "",
                     good > 0 ? run->snapshot_path : "");
 }
 

@@ -37,7 +37,10 @@ static void run_rank(const char *fault)
         nanosleep(&(struct timespec){.tv_sec = 60}, NULL);
     else if (strcmp(fault, "fails") == 0)
         tn_comm_all_reduce(comm, tn_add(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(3))), TN_COMM_SUM);
-    else if (strcmp(fault, "calls") == 0)
+    else if (strcmp(fault, "starves") == 0) {
+        if (tn_memory_limit(test_device(), 1 << 16) == TN_OK) /* what is computed in the call does not fit */
+            tn_comm_all_reduce(comm, tn_add(tn_ones(TN_SHAPE(1 << 20), .device = test_device()), 1), TN_COMM_SUM);
+    } else if (strcmp(fault, "calls") == 0)
         tn_comm_all_gather(comm, tn_scalar(1.0));
     else if (strcmp(fault, "shape") == 0)
         tn_comm_all_reduce(comm, tn_ones(TN_SHAPE(2)), TN_COMM_SUM);
@@ -59,6 +62,7 @@ static const fault faults[] = {
     {"fails", "0", 2, NULL, {"rank 1 has ended, or failed", "(2,)", "(3,)"}},
     {"hangs", "0", 2, "waits in all_reduce", {"rank 1 does not answer", "TANSO_COMM_TIMEOUT"}},
     {"killed", "0", 1, NULL, {"rank 1", "signal 9"}},
+    {"starves", "0", 2, NULL, {"rank 1 has ended, or failed", "all_reduce(sum) of float32 ()", "memory"}},
     {"calls", "1", 3, NULL,
      {"rank 0 calls all_reduce(sum) of float32 ()", "rank 1 all_gather of float32 ()", "faults.c:"}},
     {"shape", "1", 3, NULL, {"rank 0 calls all_reduce(sum) of float32 ()", "rank 1 all_reduce(sum) of float32 (2,)"}},
