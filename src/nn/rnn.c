@@ -31,17 +31,14 @@ static tn__node *slot_of(const run *r, int at, int which)
 
 /* ---- steps ---- */
 
-/* x W and all biases that are no product's with h's gate: (steps, N, gates × units). */
+/* x W and all biases that are no product's with h's gate: (steps N, gates × units). */
 static tn__node *inputs_of(const run *r, int at, tn__node *x)
 {
     TN__PASS_ERROR(x);
     int64_t features = x->shape->dim[2];
     tn__node *rows = tn__reshape(x, 2, (int64_t[]){r->steps * r->rows, features});
     tn__node *y = tn__matmul_node(rows, slot_of(r, at, TN__RNN_W)), *bias = slot_of(r, at, TN__RNN_B);
-    if (bias)
-        y = add(y, r->row->apart ? bias : add(bias, slot_of(r, at, TN__RNN_C)));
-    TN__PASS_ERROR(y);
-    return tn__reshape(y, 3, (int64_t[]){r->steps, r->rows, y->shape->dim[1]});
+    return bias ? add(y, r->row->apart ? bias : add(bias, slot_of(r, at, TN__RNN_C))) : y;
 }
 
 /* The state that a layer and direction begins with, (N, units). */
@@ -71,7 +68,7 @@ static tn__node *pass(const run *r, int at, tn__node *x, bool backwards)
     s.c = r->row->cell ? first_state(r, r->c, at, gx) : NULL;
     for (int64_t i = 0; i < r->steps; i++) {
         int64_t step = backwards ? r->steps - 1 - i : i;
-        s.gx = tn__without_axis(tn__piece(gx, 0, step, 1), 0);
+        s.gx = tn__piece(gx, 0, step * r->rows, r->rows);
         tn__node *c = s.c, *h = zoned(r, s.h, r->row->step(&s, &c)), *y = h;
         c = s.c ? zoned(r, s.c, c) : NULL;
         TN__PASS_ERROR(h);
@@ -83,13 +80,15 @@ static tn__node *pass(const run *r, int at, tn__node *x, bool backwards)
         }
         s.h = h;
         s.c = c;
-        r->parts[step] = tn__spread(y, 0);
+        r->parts[step] = y;
         TN__PASS_ERROR(r->parts[step]);
     }
     r->last_h[at] = tn__spread(s.h, 0);
     r->last_c[at] = s.c ? tn__spread(s.c, 0) : NULL;
-    if (r->steps > 0)
-        return tn__joined((int)r->steps, r->parts, 0);
+    if (r->steps > 0) {
+        tn__node *y = tn__joined((int)r->steps, r->parts, 0);
+        return tn__reshape(y, 3, (int64_t[]){r->steps, r->rows, r->net->units});
+    }
     const tn__shape *none = tn__shape_intern(3, (int64_t[]){0, r->rows, r->net->units});
     return none ? tn__const(0, (tn_dtype)gx->dtype, none, gx->device)
                 : tn__node_error(tn__error_new(TN_ERR_MEMORY, r->row->name, "no memory for a shape"));
