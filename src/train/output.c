@@ -283,13 +283,13 @@ static const tn_extension_kind files_kind = {.name = "files",
 
 /* ---- the extension that brings together what ranks have in parts, before the snapshot ---- */
 
-static tn_status together_after(tn_trainer *trainer, void *user)
+static tn_status together_call(tn_trainer *trainer, void *user)
 {
     const tn__run *run = user;
     return tn_trainer_is_new_epoch(trainer) ? tn_optimizer_gather(run->optimizer) : TN_OK;
 }
 
-static const tn_extension_kind together_kind = {.name = "together", .priority = -50, .after = together_after};
+static const tn_extension_kind together_kind = {.name = "together", .priority = -50, .call = together_call};
 
 tn_status tn__output_extend(tn__run *run)
 {

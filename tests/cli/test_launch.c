@@ -195,8 +195,8 @@ static void test_training(void **state)
     command_free(&got);
 }
 
-/* The same of ranks that mpirun starts, one of which is killed once there is a snapshot: the others end, and all go on
- * from it. */
+/* The same of ranks that mpirun starts, and that have all in parts, one of which is killed once there is a snapshot:
+ * the others end, and all go on from it. */
 static void test_mpirun(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void test_mpirun(void **state)
                             "fi\n"
                             "test $TANSO_RESTARTS = 0 && epochs=1000000 || epochs=2\n"
                             "exec \"$TANSO_COMMAND\" train digits --model linear:10 --batch 120 --out run "
-                            "--epochs $epochs\n");
+                            "--epochs $epochs --shard 3\n");
     command_result got = command_run(folder, "launch --restarts 1 \"$TANSO_TEST_MPIRUN\" 3 sh rank.sh");
     if (got.code != 0)
         fail_msg("exit code %d: %s%s", got.code, got.out, got.err);
