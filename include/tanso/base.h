@@ -236,10 +236,10 @@ typedef enum tn_device_kind {
     TN_DEVICE_CUDA,
     TN_DEVICE_NULL,
     TN_DEVICE_VIRTUAL
-} tn_device_kind;
+} tn_device_kind; /* kinds that plug-ins bring have numbers behind these: tn_device_parse gives a device of theirs */
 
 typedef struct tn_device {
-    short kind; /* a tn_device_kind */
+    short kind; /* a tn_device_kind, or a plug-in's */
     short index;
 } tn_device;
 

@@ -204,7 +204,7 @@ tn__node *tn__average(tn__node *a, uint32_t axes)
 
 bool tn__reduced_many(const tn__node *a, uint32_t axes)
 {
-    bool gpu = a->device->capabilities.target == TN__TARGET_CUDA;
+    bool gpu = tn__on_gpu(a->device);
     return reduced_count(a, axes) > (gpu ? GPU_MANY : MANY);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads the CUDA backend from libtanso-cuda.so: in the folder $TANSO_PLUGIN_DIR names, else beside the object that
- * holds this code. Where it cannot be had, the reason is kept for whoever asks.
+ * Loads backends from libtanso-<name>.so: in the folder $TANSO_PLUGIN_DIR names, else beside the object that holds this
+ * code. CUDA's kind is there without its plug-in: where that cannot be had, the reason is kept for whoever asks. Other
+ * kinds are there once they have been asked for by name.
  */
 #include "backends/plugin.h"
 
@@ -17,45 +18,41 @@
 #include "core/plugin.h"
 #include "tn_build_config.h"
 
-#define FILE_NAME "libtanso-cuda.so"
+#define FILE_NAME "libtanso-%s.so"
 
-static char why_absent[2 * PATH_MAX];
-static const tn__backend *backend; /* NULL: why_absent says why */
+/* Why a plug-in cannot be used. */
+typedef struct reason {
+    char text[2 * PATH_MAX];
+} reason;
 
 /* The plug-in of an opened object, if it may be used with this library. */
-static const tn__plugin *accept(void *handle, const char *path)
+static const tn__plugin *accept(void *handle, const char *name, const char *path, reason *why)
 {
-    const tn__plugin *plugin = dlsym(handle, "tn__plugin_cuda");
+    char symbol[48];
+    snprintf(symbol, sizeof symbol, "tn__plugin_%s", name);
+    const tn__plugin *plugin = dlsym(handle, symbol);
     if (plugin == NULL || plugin->version == NULL || strcmp(plugin->version, TN_BUILD_VERSION) != 0) {
-        snprintf(why_absent, sizeof why_absent, "%s is of tanso %s, and this is %s: install both of one version", path,
+        snprintf(why->text, sizeof why->text, "%s is of tanso %s, and this is %s: install both of one version", path,
                  plugin && plugin->version ? plugin->version : "(unknown)", TN_BUILD_VERSION);
         return NULL;
     }
     if (dlsym(handle, "tn__backend_register") != (void *)tn__backend_register) {
-        snprintf(why_absent, sizeof why_absent,
+        snprintf(why->text, sizeof why->text,
                  "%s works with libtanso.so, which this program does not use: link the backend's objects in", path);
         return NULL;
     }
     return plugin;
 }
 
-static const tn__plugin *load_from(const char *path)
+/* `title`: "CUDA". NULL with the reason. */
+static const tn__plugin *load_from(const char *name, const char *title, const char *path, reason *why)
 {
-    if (access(path, F_OK) != 0) {
-#ifdef TN_CUDA_PLUGIN_BUILT
-        const char *hint = "";
-#else
-        const char *hint = "; this tanso was built without the plug-in, as CUDA's headers were not found";
-#endif
-        snprintf(why_absent, sizeof why_absent, "the CUDA plug-in is not there: no file %s%s", path, hint);
-        return NULL;
-    }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
-        snprintf(why_absent, sizeof why_absent, "the CUDA plug-in cannot be loaded: %s", dlerror());
+        snprintf(why->text, sizeof why->text, "the %s plug-in cannot be loaded: %s", title, dlerror());
         return NULL;
     }
-    const tn__plugin *plugin = accept(handle, path);
+    const tn__plugin *plugin = accept(handle, name, path, why);
     if (plugin == NULL)
         dlclose(handle); /* an accepted one stays for the process */
     else
@@ -63,15 +60,44 @@ static const tn__plugin *load_from(const char *path)
     return plugin;
 }
 
+/* ---- kinds of plug-ins' own ---- */
+
+tn_status tn__plugin_load(const char *name)
+{
+    char file[48], path[PATH_MAX];
+    reason why;
+    snprintf(file, sizeof file, FILE_NAME, name);
+    if (!tn__plugin_path(file, path, sizeof path) || access(path, F_OK) != 0)
+        return TN_ERR_NAME;
+    const tn__plugin *plugin = load_from(name, name, path, &why);
+    if (plugin == NULL)
+        return tn__fail(TN_ERR_DEVICE, name, "%s", why.text);
+    return strcmp(plugin->backend->name, name) == 0
+               ? tn__backend_register(plugin->backend)
+               : tn__fail(TN_ERR_DEVICE, name, "%s brings devices of another name, %s", path, plugin->backend->name);
+}
+
+/* ---- CUDA ---- */
+
+static reason why_absent;
+static const tn__backend *backend; /* NULL: why_absent says why */
+
 static void load(void)
 {
+#ifdef TN_CUDA_PLUGIN_BUILT
+    const char *hint = "";
+#else
+    const char *hint = "; this tanso was built without the plug-in, as CUDA's headers were not found";
+#endif
     char path[PATH_MAX];
     const tn__plugin *plugin = &tn__plugin_cuda;
-    if (plugin == NULL && tn__plugin_path(FILE_NAME, path, sizeof path))
-        plugin = load_from(path);
-    else if (plugin == NULL)
-        snprintf(why_absent, sizeof why_absent,
+    if (plugin == NULL && !tn__plugin_path("libtanso-cuda.so", path, sizeof path))
+        snprintf(why_absent.text, sizeof why_absent.text,
                  "the folder of the CUDA plug-in is unknown: set TANSO_PLUGIN_DIR to it");
+    else if (plugin == NULL && access(path, F_OK) != 0)
+        snprintf(why_absent.text, sizeof why_absent.text, "the CUDA plug-in is not there: no file %s%s", path, hint);
+    else if (plugin == NULL)
+        plugin = load_from("cuda", "CUDA", path, &why_absent);
     backend = plugin ? plugin->backend : NULL;
 }
 
@@ -86,13 +112,13 @@ static int cuda_count(const char **why)
 {
     if (loaded())
         return backend->count(why);
-    *why = why_absent;
+    *why = why_absent.text;
     return 0;
 }
 
 static tn_status cuda_open(int index, tn__device *device)
 {
-    return loaded() ? backend->open(index, device) : tn__fail(TN_ERR_DEVICE, "cuda", "%s", why_absent);
+    return loaded() ? backend->open(index, device) : tn__fail(TN_ERR_DEVICE, "cuda", "%s", why_absent.text);
 }
 
 const tn__backend tn__backend_cuda = {.name = "cuda", .kind = TN_DEVICE_CUDA, .count = cuda_count, .open = cuda_open};

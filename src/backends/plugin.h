@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Backends in shared objects of their own. Such an object exports one tn__plugin by name, which the library looks up; a
- * program that links a backend's objects in has it without loading anything.
+ * Backends in shared objects of their own. libtanso-<name>.so exports one tn__plugin as tn__plugin_<name>, which the
+ * library looks up: CUDA's when a CUDA device is first asked about, that of another kind when a device of that name is.
+ * A program that links a backend's objects in has it without loading anything: CUDA's by a weak symbol, another kind by
+ * tn__backend_register.
  */
 #ifndef TN_BACKENDS_PLUGIN_H
 #define TN_BACKENDS_PLUGIN_H

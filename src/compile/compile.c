@@ -78,7 +78,7 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
                             const tn__compile_options *options, tn__plan *plan)
 {
     const char *wrong = tn__graph_verify(graph);
-    bool together = device->capabilities.target == TN__TARGET_CUDA; /* launches cost more than moves */
+    bool together = tn__on_gpu(device); /* launches cost more than moves */
     if (wrong)
         return broken("recording", wrong);
     dump_graph("recorded", graph);
@@ -96,8 +96,9 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
             return broken("laying channels last", wrong);
         dump_graph("with channels last", graph);
     }
-    if (together) { /* on a CPU, matrices that lie at other distances are no call more */
-        if (!tn__pack_batches(graph, device, tn__target_of(device)->policy, options->precision))
+    const tn__target_policy *policy = tn__target_of(device)->policy;
+    if (together && policy) { /* on a CPU, matrices that lie at other distances are no call more */
+        if (!tn__pack_batches(graph, device, policy, options->precision))
             return tn__fail_memory("compile", 0);
         if ((wrong = tn__graph_verify(graph)))
             return broken("packing batches", wrong);

@@ -45,28 +45,34 @@ bool tn_device_equal(tn_device a, tn_device b)
 /* Kinds of which there is one have no number in their name. */
 static bool numbered(int kind)
 {
-    return kind == TN_DEVICE_CUDA || kind == TN_DEVICE_VIRTUAL;
+    return kind != TN_DEVICE_CPU && kind != TN_DEVICE_NULL;
 }
 
 static char names[TN__DEVICE_KINDS][TN__MAX_DEVICES][24];
 
-static void make_names(void)
+/* Those of a kind, when the first of them is asked for: plug-ins' kinds come at any time. */
+static void make_names(int kind)
 {
-    for (int kind = 0; kind < TN__DEVICE_KINDS; kind++)
-        for (int i = 0; tn__device_kind_name(kind) && i < TN__MAX_DEVICES; i++)
-            snprintf(names[kind][i], sizeof names[kind][i], numbered(kind) || i ? "%s:%d" : "%s",
-                     tn__device_kind_name(kind), i);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static _Atomic bool made[TN__DEVICE_KINDS];
+    if (atomic_load_explicit(&made[kind], memory_order_acquire))
+        return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < TN__MAX_DEVICES && !atomic_load(&made[kind]); i++)
+        snprintf(names[kind][i], sizeof names[kind][i], numbered(kind) || i ? "%s:%d" : "%s",
+                 tn__device_kind_name(kind), i);
+    atomic_store_explicit(&made[kind], true, memory_order_release);
+    pthread_mutex_unlock(&lock);
 }
 
 const char *tn_device_name(tn_device device)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_names);
     device = tn__device_resolve(device);
     if (!tn__device_kind_name(device.kind))
         return "an unknown device";
     if (device.index < 0 || device.index >= TN__MAX_DEVICES)
         return "a device beyond the last";
+    make_names(device.kind);
     return names[device.kind][device.index];
 }
 
@@ -80,6 +86,7 @@ static tn_device parse_failed(tn_status *status, tn_status why)
 tn_device tn_device_parse(const char *name, tn_status *status)
 {
     static const char *const known[] = {"auto", "cpu", "cuda", "null", "virtual"};
+    char own[24];
     if (status)
         *status = TN_OK;
     if (!name)
@@ -88,11 +95,12 @@ tn_device tn_device_parse(const char *name, tn_status *status)
         return tn_device_best();
     tn_device device = {0};
     size_t length = strcspn(name, ":");
-    for (int kind = 0; kind < TN__DEVICE_KINDS; kind++) {
-        const char *own = tn__device_kind_name(kind);
-        if (own && strlen(own) == length && strncmp(own, name, length) == 0)
-            device.kind = (short)kind;
-    }
+    snprintf(own, sizeof own, "%.*s", length < sizeof own ? (int)length : 0, name);
+    int kind;
+    tn_status loaded = tn__device_kind_named(own, &kind);
+    if (loaded != TN_OK)
+        return parse_failed(status, loaded);
+    device.kind = (short)kind;
     bool good = device.kind != TN_DEVICE_DEFAULT;
     if (good && name[length]) {
         const char *digits = name + length + 1;
@@ -105,8 +113,8 @@ tn_device tn_device_parse(const char *name, tn_status *status)
         const char *near = strncmp(name, "gpu", 3) == 0 ? "cuda"
                                                           : tn__nearest_name(name, known, sizeof known / sizeof *known);
         tn__fail(TN_ERR_NAME, "tn_device_parse",
-                 "'%s' is no device; expected auto, cpu, cuda, cuda:1, null or virtual:0%s%s%s", name,
-                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+                 "'%s' is no device; expected auto, cpu, cuda, cuda:1, null, virtual:0 or one of a plug-in's%s%s%s",
+                 name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         return parse_failed(status, TN_ERR_NAME);
     }
     const char *why;

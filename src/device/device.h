@@ -22,7 +22,7 @@ struct tn__launch;
 struct tn__step;
 
 /* What kernels a device takes. */
-typedef enum tn__target { TN__TARGET_NONE, TN__TARGET_C, TN__TARGET_CUDA } tn__target;
+typedef enum tn__target { TN__TARGET_NONE, TN__TARGET_C, TN__TARGET_CUDA, TN__TARGET_OPENCL } tn__target;
 
 typedef struct tn__capabilities {
     tn__target target;    /* TN__TARGET_NONE: operations one by one only */
@@ -121,6 +121,10 @@ struct tn__device {
     void (*_Atomic watch)(tn__device *device, double since);
 };
 
+/* Are kernels written for a GPU, in whatever language: a chip of many workers, whose launches cost more than most
+ * nests? */
+static inline bool tn__on_gpu(const tn__device *device) { return device->capabilities.target >= TN__TARGET_CUDA; }
+
 /* Whether work may go side by side, so that who used what matters. */
 static inline bool tn__has_lanes(const tn__device *device)
 {
@@ -130,8 +134,8 @@ static inline bool tn__has_lanes(const tn__device *device)
 static inline int tn__lane(const tn__device *device) { return tn__has_lanes(device) ? tn__lane_of_thread(device) : 0; }
 
 typedef struct tn__backend {
-    const char *name;     /* "cpu" */
-    tn_device_kind kind;
+    const char *name;     /* "cpu"; of a plug-in's kind also its devices' and its file's: libtanso-<name>.so */
+    tn_device_kind kind;  /* TN_DEVICE_DEFAULT: one of its own, which gets a number when it registers */
     /* Number of devices here; 0 with the reason in *why (static or thread-local). */
     int (*count)(const char **why);
     /* Fills in ops, capabilities and backend_data of device `index`. */
@@ -140,11 +144,15 @@ typedef struct tn__backend {
 
 TN__PLUGIN_BEGIN
 /* Registration; the built-in backends are registered by the registry on first use (weakly coupled through a table in
- * backends/). TN_ERR_STATE for a missing slot or a repeated kind. */
+ * backends/), those of plug-ins when a device of that name is first asked for. TN_ERR_STATE for a missing slot, a
+ * repeated kind or name, or more kinds of plug-ins than there is room for. */
 tn_status tn__backend_register(const tn__backend *backend);
 /* That table; entries may be NULL. */
 extern const tn__backend *const tn__builtin_backends[];
 extern const int tn__builtin_backend_count;
+/* Loads the plug-in of a kind and registers it: TN_ERR_NAME, with nothing latched, if there is no such file;
+ * TN_ERR_DEVICE if it cannot be used (backends/plugin.c). */
+tn_status tn__plugin_load(const char *name);
 /* The opened device of an id ({0,0}: the thread's current one); NULL with a latched error. */
 tn__device *tn__device_get(tn_device id);
 tn__device *tn__device_current(void);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which lane a thread's work goes on, and the order of lanes that use the same memory. */
 #include "device/device.h"
-#include "device/registry.h"
 
-#define MOST_DEVICES (TN__DEVICE_KINDS * TN__MAX_DEVICES)
+#define MOST_DEVICES 80 /* that are opened first; others have one lane */
 
 static _Thread_local uint8_t lane_of[MOST_DEVICES]; /* by the device's number */
 

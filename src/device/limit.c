@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Limits of memory as text. */
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/log.h"
 #include "core/number.h"
+#include "core/plugin.h"
 #include "device/allocator.h"
 #include "device/registry.h"
 
@@ -40,6 +44,14 @@ static void complain(const char *text)
             text);
 }
 
+/* A kind that is there once it is asked for. */
+static bool has_plugin(const char *name)
+{
+    char file[64], path[PATH_MAX];
+    snprintf(file, sizeof file, "libtanso-%.*s.so", (int)strcspn(name, ":"), name);
+    return tn__plugin_path(file, path, sizeof path) && access(path, F_OK) == 0;
+}
+
 /* "cuda", "cuda:1" */
 static bool is_device(const char *name)
 {
@@ -51,7 +63,7 @@ static bool is_device(const char *name)
             (!name[length] || (name[length] == ':' && *index && !index[strspn(index, "0123456789")])))
             return true;
     }
-    return false;
+    return has_plugin(name);
 }
 
 size_t tn__limit_given(const tn__device *device)

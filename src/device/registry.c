@@ -5,11 +5,13 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/memory.h"
 #include "device/allocator.h"
 
+/* The kinds with an enumerator. */
 static const struct {
     const char *name, *missing;
 } kinds[TN__DEVICE_KINDS] = {
@@ -28,14 +30,54 @@ static _Thread_local tn__device *current; /* NULL: cpu */
 
 /* ---- backends -------------------------------------------------------------------------------------------------- */
 
+/* Letters, digits and _, as a file's name is made of it. */
+static bool is_name(const char *name)
+{
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return length && length < 16 && !name[length];
+}
+
+static int find_kind(const char *name)
+{
+    for (int kind = TN_DEVICE_DEFAULT + 1; kind < TN__DEVICE_KINDS; kind++) {
+        const char *own = tn__device_kind_name(kind);
+        if (own && strcmp(own, name) == 0)
+            return kind;
+    }
+    return TN_DEVICE_DEFAULT;
+}
+
+/* Takes the place of a kind: what is there already, or NULL. */
+static const tn__backend *take(int kind, const tn__backend *backend)
+{
+    const tn__backend *before = NULL;
+    atomic_compare_exchange_strong(&backends[kind], &before, backend);
+    return before;
+}
+
+static tn_status register_open(const tn__backend *backend)
+{
+    if (!is_name(backend->name) || find_kind(backend->name))
+        return tn__fail(TN_ERR_STATE, "tn__backend_register",
+                        "'%s': expected the name of a kind that is not there yet, of letters a to z, digits and _",
+                        backend->name);
+    for (int kind = TN__DEVICE_KINDS - TN__OPEN_KINDS; kind < TN__DEVICE_KINDS; kind++)
+        if (!take(kind, backend))
+            return TN_OK;
+    return tn__fail(TN_ERR_STATE, "tn__backend_register", "%s: there are %d kinds of plug-ins already, and no room",
+                    backend->name, TN__OPEN_KINDS);
+}
+
 tn_status tn__backend_register(const tn__backend *backend)
 {
     const char *name = backend->name ? backend->name : "a backend without a name";
     int kind = backend->kind;
-    if (!backend->name || kind <= TN_DEVICE_DEFAULT || kind >= TN__DEVICE_KINDS || !backend->count || !backend->open)
+    if (!backend->name || kind < TN_DEVICE_DEFAULT || kind > TN_DEVICE_VIRTUAL || !backend->count || !backend->open)
         return tn__fail(TN_ERR_STATE, "tn__backend_register", "%s: expected a name, a kind, count and open", name);
-    const tn__backend *before = NULL;
-    if (!atomic_compare_exchange_strong(&backends[kind], &before, backend))
+    if (kind == TN_DEVICE_DEFAULT)
+        return register_open(backend);
+    const tn__backend *before = take(kind, backend);
+    if (before)
         return tn__fail(TN_ERR_STATE, "tn__backend_register", "%s: the backend %s serves this kind of device already",
                         name, before->name);
     return TN_OK;
@@ -57,7 +99,24 @@ static const tn__backend *backend_of(int kind)
 
 const char *tn__device_kind_name(int kind)
 {
-    return kind > TN_DEVICE_DEFAULT && kind < TN__DEVICE_KINDS ? kinds[kind].name : NULL;
+    if (kind <= TN_DEVICE_DEFAULT || kind >= TN__DEVICE_KINDS)
+        return NULL;
+    const tn__backend *open = kind > TN_DEVICE_VIRTUAL ? atomic_load(&backends[kind]) : NULL;
+    return open ? open->name : kinds[kind].name;
+}
+
+tn_status tn__device_kind_named(const char *name, int *kind)
+{
+    tn_status status = TN_OK;
+    *kind = find_kind(name);
+    if (*kind || !is_name(name))
+        return TN_OK;
+    pthread_mutex_lock(&lock);
+    if (!find_kind(name))
+        status = tn__plugin_load(name);
+    *kind = find_kind(name);
+    pthread_mutex_unlock(&lock);
+    return status == TN_ERR_NAME ? TN_OK : status;
 }
 
 int tn__device_kind_count(int kind, const char **why)
@@ -148,7 +207,7 @@ void tn__device_make_current(tn__device *device)
     current = device;
 }
 
-/* Virtual devices are last among the kinds: they go before the ones that they stand on. A device with memory in use
+/* Virtual devices go before the ones that they stand on, whose kinds are before theirs. A device with memory in use
  * stays, as whoever holds the memory may still release it. */
 __attribute__((destructor(TN__EXIT_DEVICE))) static void close_at_exit(void)
 {

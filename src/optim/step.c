@@ -238,7 +238,7 @@ static tn_status record(tn_optimizer *optimizer)
 
 static bool updates_come_last(const tn_optimizer *optimizer)
 {
-    return tn__array_node(optimizer->tracked[0].param)->device->capabilities.target == TN__TARGET_CUDA;
+    return tn__on_gpu(tn__array_node(optimizer->tracked[0].param)->device);
 }
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said of a CUDA plug-in that is not there, is none, or belongs to another library. Asked in processes of their
- * own, as the first question decides for all. */
+/* What is said of a plug-in that is not there, is none, or belongs to another library. CUDA's is asked for in processes
+ * of their own, as the first question decides for all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,6 +62,32 @@ static void test_no_plugin(void **state)
     assert_int_equal(status, 0);
 }
 
+/* Another kind's: it is there once it has been asked for by name, and what is wrong with its file is said. */
+static void test_other_kind(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/tanso-plugin-XXXXXX", path[64];
+    tn_status status = TN_OK;
+    assert_non_null(mkdtemp(folder));
+    setenv("TANSO_PLUGIN_DIR", folder, 1);
+    tn_device_parse("another:0", &status);
+    assert_int_equal(status, TN_ERR_NAME);
+    assert_non_null(strstr(tn_error(), "'another:0' is no device"));
+    tn_clear_error();
+    snprintf(path, sizeof path, "%s/libtanso-another.so", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("not a shared object", file);
+    fclose(file);
+    tn_device_parse("another:0", &status);
+    unlink(path);
+    rmdir(folder);
+    unsetenv("TANSO_PLUGIN_DIR");
+    assert_int_equal(status, TN_ERR_DEVICE);
+    assert_non_null(strstr(tn_error(), "the another plug-in cannot be loaded"));
+    tn_clear_error();
+}
+
 #ifndef __SANITIZE_ADDRESS__ /* which takes two copies of the library in a process for a defect by itself */
 /* This program holds the library in itself, and the plug-in of the build uses the shared one: not to be mixed. */
 static void test_other_library(void **state)
@@ -83,7 +109,7 @@ static void test_other_library(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_absent), cmocka_unit_test(test_no_plugin),
+        cmocka_unit_test(test_absent), cmocka_unit_test(test_no_plugin), cmocka_unit_test(test_other_kind),
 #ifndef __SANITIZE_ADDRESS__
         cmocka_unit_test(test_other_library),
 #endif

@@ -236,7 +236,10 @@ static void registration(void **state)
     tn_device_count(TN_DEVICE_CPU); /* the built-in ones are there */
     const tn__backend bad[] = {
         {.name = "second cpu", .kind = TN_DEVICE_CPU, .count = one, .open = open_nothing},
-        {.name = "none", .kind = TN_DEVICE_DEFAULT, .count = one, .open = open_nothing},
+        {.name = "cpu", .kind = TN_DEVICE_DEFAULT, .count = one, .open = open_nothing}, /* a kind of its own */
+        {.name = "Two words", .kind = TN_DEVICE_DEFAULT, .count = one, .open = open_nothing},
+        {.name = "", .kind = TN_DEVICE_DEFAULT, .count = one, .open = open_nothing},
+        {.name = "below", .kind = (tn_device_kind)-1, .count = one, .open = open_nothing},
         {.name = "beyond", .kind = (tn_device_kind)50, .count = one, .open = open_nothing},
         {.name = "no open", .kind = TN_DEVICE_CUDA, .count = one},
         {.name = "no count", .kind = TN_DEVICE_CUDA, .open = open_nothing},
@@ -247,6 +250,49 @@ static void registration(void **state)
         assert_int_equal(tn__backend_register(&bad[i]), TN_ERR_STATE);
         assert_false(tn_ok());
     }
+}
+
+static int two(const char **why)
+{
+    (void)why;
+    return 2;
+}
+
+/* A kind with a name alone: it has a number of its own, by which it is found under its name everywhere. */
+static void open_kinds(void **state)
+{
+    (void)state;
+    static const tn__backend kind[] = {
+        {.name = "first_1", .count = two, .open = open_nothing}, {.name = "second", .count = one, .open = open_nothing},
+        {.name = "third", .count = one, .open = open_nothing}, {.name = "fourth", .count = one, .open = open_nothing}};
+    tn_clear_error();
+    tn_status status;
+    tn_device_parse("first_1", &status);
+    assert_int_equal(status, TN_ERR_NAME); /* no such plug-in */
+    tn_clear_error();
+    assert_int_equal(tn__backend_register(&kind[0]), TN_OK);
+    assert_int_equal(tn__backend_register(&kind[1]), TN_OK);
+    tn_device device = tn_device_parse("first_1:1", &status);
+    assert_int_equal(status, TN_OK);
+    assert_true(device.kind > TN_DEVICE_VIRTUAL && device.index == 1);
+    assert_string_equal(tn_device_name(device), "first_1:1");
+    assert_string_equal(tn_device_name(tn_device_parse("second", NULL)), "second:0");
+    assert_int_not_equal(tn_device_parse("second", NULL).kind, device.kind);
+    assert_int_equal(tn_device_count((tn_device_kind)device.kind), 2);
+    assert_true(tn_ok());
+    tn_device_parse("first_1:2", &status);
+    assert_int_equal(status, TN_ERR_DEVICE);
+    assert_non_null(strstr(tn_error(), "there are only first_1:0 to first_1:1"));
+    tn_clear_error();
+    assert_null(tn__device_get(device)); /* whose functions are not there */
+    assert_non_null(strstr(tn_error(), "first_1:1"));
+    tn_clear_error();
+    assert_int_equal(tn__backend_register(&kind[1]), TN_ERR_STATE);
+    tn_clear_error();
+    for (int left = 2; tn__backend_register(&kind[left]) == TN_OK; left++) /* one or two, as one may be linked in */
+        assert_true(left < 3);
+    assert_non_null(strstr(tn_error(), "no room"));
+    tn_clear_error();
 }
 
 /* Opening under failing allocations: an error each time, and then it works. */
@@ -315,7 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ROW(names),          ROW(parsing),        ROW(counts),       ROW(best_is_available),
         ROW(current_device), ROW(device_of_a_block), ROW(opened_devices), ROW(memory_of_each),
-        ROW(registration),   ROW(opening_without_memory), ROW(opening_in_threads), ROW(threads),
+        ROW(registration),   ROW(open_kinds), ROW(opening_without_memory), ROW(opening_in_threads), ROW(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

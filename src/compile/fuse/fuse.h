@@ -87,7 +87,4 @@ bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool
  * over all workers. */
 bool tn__split_rather(const tn__fuser *fuser, const tn__nest *nest);
 
-/* Are kernels written for a GPU: a chip of many workers, whose launches cost more than most nests? */
-static inline bool tn__on_gpu(const tn__device *device) { return device->capabilities.target == TN__TARGET_CUDA; }
-
 #endif
