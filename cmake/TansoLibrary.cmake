@@ -12,7 +12,7 @@ set_property(DIRECTORY ${PROJECT_SOURCE_DIR}
 set(TANSO_SOURCES "")
 foreach(room IN LISTS TANSO_ROOMS)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*.c)
-    list(FILTER sources EXCLUDE REGEX "/src/backends/(cuda|mpi|nccl)/")
+    list(FILTER sources EXCLUDE REGEX "/src/backends/(cuda|mpi|nccl|opencl)/")
     list(APPEND TANSO_SOURCES ${sources})
 endforeach()
 if(NOT TN_HAVE_JANSSON)
@@ -102,10 +102,11 @@ if(TANSO_FUZZ)
         ${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul/tile.c PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
 endif()
 
-# Text for the kernel compilers: the scalar functions of every operation, and what stands in front of kernels in C and
-# in CUDA C++. And the digits for training without a network.
+# Text for the kernel compilers: the scalar functions of every operation, and what stands in front of kernels in C, in
+# CUDA C++ and in OpenCL C. And the digits for training without a network.
 file(GLOB_RECURSE kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/scalar*.h
-    ${PROJECT_SOURCE_DIR}/src/compile/*.cuh ${PROJECT_SOURCE_DIR}/src/compile/c_*.h)
+    ${PROJECT_SOURCE_DIR}/src/compile/*.cuh ${PROJECT_SOURCE_DIR}/src/compile/*.cl
+    ${PROJECT_SOURCE_DIR}/src/compile/c_*.h)
 foreach(text IN LISTS kernel_texts)
     get_filename_component(symbol ${text} NAME_WE)
     tanso_embed(tanso_objects ${text} ${symbol})

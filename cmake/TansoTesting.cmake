@@ -132,6 +132,10 @@ function(tanso_add_room_tests room)
     if(TARGET tanso_cuda_objects AND NOT room IN_LIST TANSO_TEST_NO_DEVICE)
         target_link_libraries(${target} PRIVATE tanso_cuda_objects) # the plug-in needs libtanso.so
     endif()
+    if(TARGET tanso_opencl_objects AND NOT room IN_LIST TANSO_TEST_NO_DEVICE) # as OpenCL's does
+        target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/opencl/register.c)
+        target_link_libraries(${target} PRIVATE tanso_opencl_objects ${TANSO_OPENCL_LIBRARY})
+    endif()
     foreach(subject IN LISTS subjects)
         tanso_add_room_test(${room} ${subject})
     endforeach()

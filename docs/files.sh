@@ -11,7 +11,7 @@ What each source file holds, by the first sentence of the comment it begins with
 `ninja -C build docs` writes it anew. [architecture.md](architecture.md) says how they work together.
 END
 sed -n 's/^\([a-z/]*\):.*/\1/p' rooms.txt | while read -r room; do
-    find "$room" -maxdepth 1 -name '*.[ch]' -o -maxdepth 1 -name '*.cuh' -o -maxdepth 1 -name '*.def' | LC_ALL=C sort
+    find "$room" -maxdepth 1 '(' -name '*.[ch]' -o -name '*.cuh' -o -name '*.cl' -o -name '*.def' ')' | LC_ALL=C sort
 done | while read -r file; do
     awk -v file="$file" '
         FNR == 1 { next }

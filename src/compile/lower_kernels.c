@@ -88,7 +88,11 @@ static bool drop_unneeded(tn__fuser *f)
 
 const tn__emit_target *tn__target_of(const tn__device *device)
 {
-    return tn__on_gpu(device) ? &tn__emit_target_cuda : &tn__emit_target_c;
+    static const tn__emit_target *const targets[] = {[TN__TARGET_NONE] = &tn__emit_target_c,
+                                                     [TN__TARGET_C] = &tn__emit_target_c,
+                                                     [TN__TARGET_CUDA] = &tn__emit_target_cuda,
+                                                     [TN__TARGET_OPENCL] = &tn__emit_target_opencl};
+    return targets[device->capabilities.target];
 }
 
 bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)

@@ -31,7 +31,7 @@ static void test_words(void **state)
            "const float *const p = (const float *)q;");
     expect(&target, "@vector(tn_f32, 4) c0[2];", "pack<tn_f32, 4> c0[2];");
     expect(&target, "f(@vector(int, 8), @turned(a, b));", "f(pack<int, 8>, [b of a]);");
-    expect(&target, "@thread(1)", "get_local_id(0)(1)"); /* one without arguments leaves the bracket */
+    expect(&target, "a @memory(4)", "a "); /* arguments that the language has no use for */
     expect(&target, "a @nothing b", "a @nothing b");
     expect(&wordless, "a @thread", "a @thread");
     assert_string_equal(tn__word_of(&target, "vector"), "pack<$1, $2>");

@@ -71,12 +71,14 @@ typedef struct tn__emit_target {
     const char *nest_head;  /* printf format of a nest function's head, with its name */
     const char *bytes_head; /* the same of one that writes bytes; NULL: the same head */
     const char *back_to_back_head;  /* the same of one that another nest calls (TN__MAIN_LOOP_BACK_TO_BACK) */
-    const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
+    const char *prelude;    /* in front of the dialect; NULL: nothing */
+    const char *helpers;    /* behind the dialect; may define TN_FAULT(fault, operand, index) */
     uint32_t functions;     /* parts of the dialect that stand in the place of functions of real numbers */
     const char *const *brief; /* by operation: a function that is exact enough where all is rounded to 16 bits; NULL: no
                                  such functions, or no such one */
     const char *rounding;   /* behind these: tn_round_f16, tn_round_bf16 */
     const char *random_helpers; /* behind those where random numbers are made */
+    bool parts;             /* a kernel may have nests that lie beside one another in its launch (horizontal fusion) */
     bool own_scalars;       /* s[] of a kernel holds the scalars of its step, by the step's list, not all of the
                                program's */
     /* True if a nest, which has no passes that wait for one another, is better done in two steps; NULL: never. */
@@ -94,7 +96,7 @@ typedef struct tn__emit_target {
     /* The geometry of a part, alone or beside others; NULL: the backend shares out the items. */
     void (*launch)(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *launch);
 } tn__emit_target;
-extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
+extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda, tn__emit_target_opencl;
 
 /* ---- words (words.c) ---- */
 

@@ -100,7 +100,7 @@ static const char faults[] =
     "#endif\n";
 static const char helpers[] =
     "TN_HOT tn_i64 tn_wrap(tn_i64 i, tn_i64 n) { return i < 0 ? i + n : i; }\n"
-    "TN_HOT int tn_in_range(tn_i64 i, tn_i64 n, tn_i64 *fault, int operand)\n"
+    "TN_HOT int tn_in_range(tn_i64 i, tn_i64 n, @memory tn_i64 *fault, int operand)\n"
     "{\n"
     "    int in = i >= -n && i < n;\n"
     "    if (!in)\n"
@@ -114,7 +114,7 @@ typedef struct front {
     uint32_t needs;
     char *text;
 } front;
-enum { FRONTS = 16 };
+enum { FRONTS = 20 };
 
 typedef struct whole {
     tn__emitter *emitter;
@@ -147,9 +147,20 @@ static char *embedded(const unsigned char *bytes, size_t size)
 }
 #define EMBEDDED(part) embedded(tn__embed_##part, tn__embed_##part##_size)
 
+/* What every target has behind its helpers. */
+static char *common(const tn__emit_target *target)
+{
+    tn__text text = {0};
+    tn__text_addf(&text, "%s%s", faults, target->rounding);
+    tn__words_expand(target, helpers, &text);
+    return tn__text_take(&text);
+}
+
 static void add_fronts(whole *w)
 {
     const tn__emit_target *target = w->emitter->target;
+    if (target->prelude)
+        add_front(w, 0, tn__strdup(target->prelude));
     add_front(w, 0, dialect(TN__DIALECT_TYPES));
     add_front(w, TN__NEEDS_REAL, tn__strdup("#define TNS_NO_INTEGERS\n"));
     add_front(w, TN__NEEDS_INTEGERS, tn__strdup("#undef TNS_NO_INTEGERS\n"));
@@ -159,7 +170,7 @@ static void add_fronts(whole *w)
     add_front(w, TN__NEEDS_DRAWS, dialect(TN__DIALECT_DRAW));
     add_front(w, 0, tn__strdup(target->helpers));
     add_front(w, TN__NEEDS_RANDOM, tn__strdup(target->random_helpers));
-    add_front(w, 0, tn__format("%s%s%s", faults, target->rounding, helpers));
+    add_front(w, 0, common(target));
     add_front(w, TN__NEEDS_PRODUCTS, EMBEDDED(product_factors));
     add_front(w, TN__NEEDS_PRODUCTS, EMBEDDED(product));
     add_front(w, TN__NEEDS_TENSOR, EMBEDDED(product_tensor));

@@ -39,7 +39,7 @@ static const char *expand_one(const char *word, const char *rest, tn__text *to)
 {
     const char *arg[MOST_ARGS] = {"", ""};
     size_t length[MOST_ARGS] = {0};
-    if (strchr(word, '$') && *rest == '(')
+    if (*rest == '(')
         rest = take_args(rest, arg, length);
     for (const char *at = word; *at; at++) {
         int i = *at == '$' ? at[1] - '1' : -1;

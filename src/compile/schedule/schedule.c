@@ -196,7 +196,7 @@ bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool
 {
     tn__fusion_groups s = {.fuser = fuser, .emitter = emitter};
     bool done = gather(&s, fusion);
-    if (done && fusion && tn__on_gpu(fuser->device))
+    if (done && fusion && emitter->target->parts)
         done = tn__fuse_horizontally(&s);
     done = done && tn__list_launches(&s) && emit_units(&s, draft);
     tn__free(s.first);

@@ -111,6 +111,7 @@ const tn__emit_target tn__emit_target_cuda = {
     .back_to_back_head =
         "static __device__ __forceinline__ auto %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
         "tn_i64 *fault)\n",
+    .parts = true,
     .own_scalars = true,
     .helpers = (const char *)tn__embed_cuda_helpers,
     .brief = brief,
