@@ -4,6 +4,39 @@
 
 static bool fails(const tn__queue *q, int i) { return q->fuser->updates && tn__item_may_fail(q->fuser, i); }
 
+#define LARGE (16 << 20) /* bytes of an array that should not be kept longer than need be */
+
+static int64_t bytes_of(const tn__queue *q, int i)
+{
+    const tn__item *item = &q->fuser->item[i];
+    int64_t bytes = 0;
+    for (int t = 0; t < (item->nest ? item->nest->target_count : 1); t++) {
+        const tn__value *v = &q->fuser->graph->value[item->nest ? item->nest->target[t] : item->value];
+        bytes += v->shape->size * (int64_t)tn_dtype_size(v->dtype);
+    }
+    return bytes;
+}
+
+/* Does it make little of a large array, which may be let go then? Weights' gradients do, and reductions. */
+static bool makes_less(const tn__queue *q, int i)
+{
+    const tn__item *item = &q->fuser->item[i];
+    bool reduces = item->nest ? item->nest->reduced != 0
+                              : q->fuser->graph->value[item->value].op == TN__OP_CONVOLVE_WEIGHTS;
+    int64_t largest = 0;
+    for (int k = 0; k < item->needs.count && reduces; k++) {
+        int64_t bytes = bytes_of(q, tn__item_now(q->fuser, item->needs.at[k]));
+        largest = bytes > largest ? bytes : largest;
+    }
+    return reduces && largest >= LARGE && bytes_of(q, i) <= largest / 2;
+}
+
+static bool put(tn__queue *q, int i)
+{
+    tn__heap *ready = &q->ready[q->small(q->fuser, &q->fuser->item[i])];
+    return tn__heap_add(tn__item_chooses(q->fuser, i) ? &q->urgent : ready, makes_less(q, i) ? 0 : 1, i);
+}
+
 /* ---- items that overwrite are held back while others may fail ---- */
 
 /* How many items that may fail need this one, directly or not; -1 without memory. */
@@ -37,12 +70,32 @@ static bool let_go(tn__queue *q)
         if (q->later[i] < 0)
             continue;
         q->later[i] = -1;
-        done = tn__heap_add(&q->ready[q->small(q->fuser, &q->fuser->item[i])], 0, i);
+        done = put(q, i);
     }
     return done;
 }
 
 /* ---- what is ready ---- */
+
+/* A constant in memory that others write into or read is made right before the first of them, not as soon as it could
+ * be, which is at the start. */
+static bool is_fill(const tn__queue *q, int i)
+{
+    const tn__item *item = &q->fuser->item[i];
+    return item->value >= 0 && q->fuser->graph->value[item->value].op == TN__OP_CONST && q->first[i] < q->first[i + 1];
+}
+
+/* A fill that the item needs and that has not been taken, -1: none. */
+static int fill_before(const tn__queue *q, int i)
+{
+    const tn__numbers *needs = &q->fuser->item[i].needs;
+    for (int k = 0; k < needs->count; k++) {
+        int need = tn__item_now(q->fuser, needs->at[k]);
+        if (q->waits[need] == 0 && !q->fuser->item[need].dead && is_fill(q, need))
+            return need;
+    }
+    return -1;
+}
 
 static bool add(tn__queue *q, int i)
 {
@@ -57,8 +110,7 @@ static bool add(tn__queue *q, int i)
             return tn__heap_add(&q->held, 0, i) && tn__heap_add(&q->limits, -q->later[i], i);
         q->later[i] = -1;
     }
-    tn__heap *ready = &q->ready[q->small(q->fuser, &q->fuser->item[i])];
-    return tn__heap_add(tn__item_chooses(q->fuser, i) ? &q->urgent : ready, 0, i);
+    return put(q, i);
 }
 
 /* Fills in users and first: the lists of needs the other way round. */
@@ -80,7 +132,7 @@ static bool list_users(tn__queue *q)
         for (int k = 0; !f->item[i].dead && k < f->item[i].needs.count; k++) {
             int need = tn__item_now(f, f->item[i].needs.at[k]);
             q->users[q->first[need] + end[need]++] = i;
-            q->waits[i] += !f->item[need].dead;
+            q->waits[i] += !f->item[need].dead && !is_fill(q, need);
         }
     tn__free(end);
     return done;
@@ -103,7 +155,7 @@ bool tn__queue_init(tn__queue *q, tn__fuser *f, bool (*small)(const tn__fuser *f
     }
     bool done = true;
     for (int i = 0; i < f->item_count && done; i++)
-        done = f->item[i].dead || q->waits[i] || add(q, i);
+        done = f->item[i].dead || q->waits[i] || is_fill(q, i) || add(q, i);
     return done;
 }
 
@@ -128,9 +180,13 @@ static int first_of(tn__queue *q, bool after_small)
 
 int tn__queue_take(tn__queue *q, bool after_small)
 {
-    int i = first_of(q, after_small);
+    int i = first_of(q, after_small), fill = i < 0 ? -1 : fill_before(q, i);
     if (i < 0)
         return -1;
+    if (fill >= 0) {
+        q->waits[fill] = -1;
+        return put(q, i) ? fill : -2;
+    }
     bool done = true;
     if (fails(q, i)) {
         q->failing--;

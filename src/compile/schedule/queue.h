@@ -10,7 +10,7 @@
 typedef struct tn__queue {
     tn__fuser *fuser;
     bool (*small)(const tn__fuser *fuser, const tn__item *item);
-    int *waits;         /* by item: how many of its needs are not done */
+    int *waits;         /* by item: how many of its needs are not done, fills apart; -1: a fill that has been taken */
     int *users, *first; /* who needs it: users[first[i]] to users[first[i + 1]] */
     int *later;         /* by item that is held back: how many items that may fail need it, and so cannot be waited
                            for; -1: the item is not held back */
