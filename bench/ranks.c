@@ -3,7 +3,7 @@
  * Rows about several processes, each with a device of the kind that --device names: tanso launch -n 2 bench/ranks
  * --device cuda:0. Sums over the ranks of 16 KiB to 256 MiB, and steps whose gradients become means: of a perceptron at
  * a batch of 100 a rank, of a transformer's block at 16 x 512 x 768 a rank. Alone there are the steps; rank 0 reports.
- * "beside": in parts, of which one travels beside the computation of the next; "whole": all at once.
+ * "beside": in smaller parts than usual, of which each travels beside the computation of the next.
  */
 #include <math.h>
 
@@ -203,6 +203,6 @@ int main(int argc, char **argv)
     if (r.device.kind != TN_DEVICE_CPU) /* as bench/steps.c has it */
         block(&r, "block-ranks", 0);
     if (r.device.kind != TN_DEVICE_CPU && several)
-        block(&r, "block-whole", (int64_t)1 << 40);
+        block(&r, "block-beside", (int64_t)8 << 20);
     return tn_ok() ? 0 : 1;
 }

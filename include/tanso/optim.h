@@ -127,7 +127,7 @@ typedef struct tn_distribute_opts {
     int shard; /* 1: states and updates are shared out; 2: and gradients of layers that are marked (tn_layer_shard);
                   3: and their parameters; 0: each rank has all of them */
     int64_t bucket; /* bytes of gradients that go from GPU to GPU by themselves, beside the rest of backward, the same
-                       on all ranks; default: 8 MiB, or a quarter of all where that is more */
+                       on all ranks; default: 32 MiB, or a quarter of all where that is more */
 } tn_distribute_opts;
 /*
  * Has an optimizer work for several ranks, each of which trains the same network with its own samples and calls tn_step

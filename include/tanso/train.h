@@ -30,7 +30,7 @@ typedef struct tn_epoch {
     double train_loss, test_loss;
     double test_accuracy;      /* 0 to 1; NaN for regressions */
     double seconds;            /* the whole epoch, test included */
-    double samples_per_second; /* training samples over training time */
+    double samples_per_second; /* training samples over training time, over all of a very short epoch */
 } tn_epoch;
 
 typedef struct tn_train_opts {

@@ -22,6 +22,10 @@
  * device, and once in so many steps is seldom enough to cost nothing either. */
 #define STEPS_BETWEEN_LOOKS 256
 
+/* Seconds. At the end of an epoch's training a device is waited for, as its rate is asked for; not in one that the host
+ * was through with sooner, where the wait would take a good part of it: its rate counts the time of testing, too. */
+#define BRIEF 0.01
+
 /* ---- places ---- */
 
 static int64_t step_of(const tn__run *run, int64_t iteration, int64_t *epoch)
@@ -43,6 +47,8 @@ tn__place tn__run_place(const tn__run *run, int64_t iteration)
 }
 
 /* ---- losses ---- */
+
+static const char *const tested[] = {"validation/main/loss", "validation/main/accuracy"};
 
 static tn_status not_finite(const tn__run *run, double loss, int64_t last)
 {
@@ -97,10 +103,11 @@ static tn_status call(tn_trainer *trainer, void *user)
     tn_status status = tn_error_code();
     run->done += at.samples - at.previous_samples;
     bool each = run->device.kind != TN_DEVICE_CUDA;
-    if (status == TN_OK && (each || at.is_new_epoch || at.iteration % STEPS_BETWEEN_LOOKS == 0))
+    bool brief = !each && at.is_new_epoch && tn__seconds() - run->began < BRIEF;
+    if (status == TN_OK && !brief && (each || at.is_new_epoch || at.iteration % STEPS_BETWEEN_LOOKS == 0))
         status = look(run, trainer, at.iteration);
     if (at.is_new_epoch)
-        run->trained = tn__seconds();
+        run->trained = brief ? 0 : tn__seconds();
     else
         tn__line_within(&run->lines, (int)(at.samples / at.size) + 1, at.samples % at.size, run->done,
                         tn__seconds() - run->began);
@@ -109,12 +116,20 @@ static tn_status call(tn_trainer *trainer, void *user)
 
 /* ---- epochs ---- */
 
-/* The mean of an epoch's losses, over all ranks. */
-static double mean_loss(const tn__run *run)
+/* The sums of an epoch, over all ranks; what the test samples gave is put beside them, so that all are read by one
+ * wait. */
+static tn_status sum_up(const tn__run *run, const tn_observation *seen)
 {
-    if (run->comm && tn__summary_share(run->losses, run->comm) != TN_OK)
-        return NAN;
-    return tn_summary_mean(run->losses, LOSS);
+    tn_status status = run->comm ? tn__summary_share(run->losses, run->comm) : TN_OK;
+    for (int i = 0; i < 2 && status == TN_OK; i++)
+        if (tn_observation_array(seen, tested[i]))
+            status = tn_summary_add(run->losses, tested[i], tn_observation_array(seen, tested[i]), 1);
+    return status;
+}
+
+static double value_of(const tn__run *run, const tn_observation *seen, const char *key)
+{
+    return tn_summary_has(run->losses, key) ? tn_summary_mean(run->losses, key) : tn_observation_number(seen, key);
 }
 
 static tn_status after(tn_trainer *trainer, void *user)
@@ -123,13 +138,15 @@ static tn_status after(tn_trainer *trainer, void *user)
     if (!tn_trainer_is_new_epoch(trainer))
         return TN_OK;
     const tn_observation *seen = tn_trainer_observation(trainer);
-    double now = tn__seconds();
+    if (sum_up(run, seen) != TN_OK)
+        return tn_error_code();
     tn_epoch row = {.epoch = (int)tn_trainer_epoch(trainer),
-                    .train_loss = mean_loss(run),
-                    .test_loss = tn_observation_number(seen, "validation/main/loss"),
-                    .test_accuracy = tn_observation_number(seen, "validation/main/accuracy"),
-                    .seconds = run->spent + now - run->began,
-                    .samples_per_second = (double)run->done / (run->trained - run->began)};
+                    .train_loss = value_of(run, seen, LOSS),
+                    .test_loss = value_of(run, seen, tested[0]),
+                    .test_accuracy = value_of(run, seen, tested[1])};
+    double now = tn__seconds();
+    row.seconds = run->spent + now - run->began;
+    row.samples_per_second = (double)run->done / ((run->trained > 0 ? run->trained : now) - run->began);
     if (run->comm)
         row.samples_per_second *= tn_comm_size(run->comm);
     tn_summary_clear(run->losses);
@@ -140,6 +157,7 @@ static tn_status after(tn_trainer *trainer, void *user)
         return tn_error_code();
     if (!isfinite(row.train_loss))
         return not_finite(run, row.train_loss, tn_trainer_iteration(trainer));
+    run->looked = tn_trainer_iteration(trainer);
     tn_status status = tn__history_add(&run->history, &row);
     if (status == TN_OK)
         tn__line_of_epoch(&run->lines, &row);
