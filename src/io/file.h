@@ -34,6 +34,13 @@ void tn__file_discard(char *temporary);
  * TN_ERR_FORMAT. */
 tn_status tn__file_read(const char *operation, const char *path, uint64_t limit, uint8_t **data, size_t *size);
 
+/* Bytes of a buffer, and of one call at most: Linux writes up to 2 GiB a call, and a smaller piece makes a full disk
+ * known sooner. */
+#define TN__FILE_BUFFER (64 * 1024)
+#define TN__FILE_PIECE  ((size_t)64 << 20)
+
+/* Latches TN_ERR_VALUE. */
+tn_status tn__fail_no_path(const char *operation);
 /* Latches TN_ERR_IO for what was done ("open", "write") to a path, with errno's text and advice. */
 tn_status tn__fail_errno(const char *operation, const char *action, const char *path, int error);
 /* Makes a folder and those above it, with the user's rights. */

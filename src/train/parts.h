@@ -115,6 +115,10 @@ struct tn_updater {
     bool is_new_epoch;
 };
 tn_status tn__updater_raise(const tn_updater *updater);
+/* ---- iteration.c ---- */
+/* What a standard updater does in an iteration; and of it the loss of one minibatch and backward. */
+tn_status tn__standard_update(tn_updater *updater, void *user);
+tn_status tn__one_minibatch(tn_updater *updater, tn_optimizer *optimizer);
 /* Backward from a loss that the updater's function gave for a part of what an update is made of. */
 tn_status tn__updater_backward(const tn_updater *updater, const tn_array *loss, double part);
 /* parallel.c: what an updater over several devices has beyond one over one. */
