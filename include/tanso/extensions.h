@@ -36,8 +36,8 @@ typedef struct tn_log_report_opts {
 /*
  * The means of all observed values, unweighted, with "epoch", "iteration" and "elapsed_time" behind them, as an entry
  * of a list of JSON objects, indented by 4: the shortest digits that read back, NaN as NaN. With call_before_training
- * the first entry is of iteration 0. While the list is short, the file is replaced by a whole new one, as often as
- * takes no more than 1/400 of the time, and at the end; a list of more than 64 KiB is added to in place, in the
+ * the first entry is of iteration 0. The file gets what is new as often as takes no more than 1/1000 of the time, and
+ * at the end: while the list is short, by a whole new one; a list of more than 64 KiB is added to in place, in the
  * same time an entry however long it is. What a crash left of such a write is cut off when the run is resumed. Such a
  * long list is not in snapshots, so that its file is needed to go on.
  */
@@ -79,7 +79,7 @@ typedef struct tn_plot_report_opts {
 } tn_plot_report_opts;
 /* A picture with a curve a key. Of more than 1024 points neighbours are joined, their mean drawn as the line and their
  * range as a band, so that memory, time and the file stay what they are however long the run is. It is drawn after new
- * points as often as takes no more than 1/400 of the time, and at the end. A key that never came is warned of. */
+ * points as often as takes no more than 1/1000 of the time, and at the end. A key that never came is warned of. */
 TN_API tn_extension *tn_plot_report_with(int count, const char *const *keys, const tn_plot_report_opts *opts);
 
 typedef struct tn_tensorboard_opts {

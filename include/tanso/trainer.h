@@ -406,7 +406,7 @@ typedef struct tn_snapshot_opts {
  * while the training goes on. Priority -100, each epoch.
  *
  * With .keep = 1 (and without .wait) only the newest state matters: a snapshot that is due while the last one is being
- * written, or so soon after it that snapshots would take more than 1/400 of the time, is taken at the end of the first
+ * written, or so soon after it that snapshots would take more than 1/1000 of the time, is taken at the end of the first
  * iteration when neither is so any more, 1 second later at most if the disk keeps up; the file's name tells which
  * iteration that was. At the end of the run one that is still due is taken of the last iteration. A run that is killed
  * has lost what it did since then, a run that fails may have, too, unless .on_error is set. An object's or a layer's

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Work beside the training that may be put off: a picture, a list written anew, a snapshot. It is done as often as
- * takes no more than one part in 400 of the time, epochs of small networks taking less than it does. */
+ * takes no more than one part in 1,000 of the time, epochs of small networks taking less than it does. */
 #ifndef TN_TRAIN_PACE_H
 #define TN_TRAIN_PACE_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include "core/clock.h"
 
-#define TN__TIME_FOR_EACH_COST 400
+#define TN__TIME_FOR_EACH_COST 1000
 
 typedef struct tn__pace {
     double ended, cost; /* of the last time, by tn__seconds; 0: it was not done yet */

@@ -17,6 +17,7 @@ typedef struct print_report {
     tn__keys keys;
     char *log;
     FILE *stream, *file;
+    bool terminal;   /* the stream is one, where a progress bar may be below */
     bool headed;     /* the header is there, in this run or in the file */
     bool checked;    /* keys that the first entry lacks were told of */
     char *waiting;   /* lines that are not printed yet */
@@ -67,8 +68,8 @@ static tn_status print(print_report *p)
     if (!p->waiting)
         return TN_OK;
     FILE *stream = p->file ? p->file : p->stream;
-    if (isatty(fileno(stream)))
-        fputs(TN__WIPE, stream); /* a progress bar below */
+    if (p->terminal)
+        fputs(TN__WIPE, stream);
     fputs(p->waiting, stream);
     p->printed += (int64_t)strlen(p->waiting);
     bool failed = fflush(stream) != 0;
@@ -119,6 +120,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     p->headed = p->headed && (p->output.file || p->waiting); /* a terminal of another day has no header above */
     if (status == TN_OK && p->output.file)
         status = open_file(p, trainer);
+    p->terminal = !p->file && p->stream && isatty(fileno(p->stream));
     return status;
 }
 
