@@ -38,6 +38,9 @@ tn_status tn__put_aside(int count, tn__node **node);
 /* Each becomes its like in the host's memory (borrowed), those of one storage by one copy, which is waited for: meant
  * for what tn__put_aside made, as all of a storage is copied. */
 tn_status tn__fetch_aside(int count, tn__node **node);
+/* The one element of a value that is computed and in memory that the host reads as it is (real; of a complex one its
+ * real part); false: it is to be had by tn_item. */
+bool tn__item_here(const tn__node *node, double *value);
 /* Copies an evaluated node's elements to the host in C order. */
 tn_status tn__read(tn__node *node, void *host);
 /* An evaluated value from host memory (C order), on a device. Borrowed node, as by the builders. */

@@ -71,6 +71,19 @@ tn_status tn_to_host(const tn_array *x, void *destination, size_t bytes)
     return status;
 }
 
+bool tn__item_here(const tn__node *node, double *value)
+{
+    const tn__storage *storage = node->storage;
+    if (!storage || node->shape->size != 1 || !storage->device->capabilities.host_memory ||
+        atomic_load_explicit(&storage->poisoned, memory_order_relaxed))
+        return false;
+    tn__scalar scalar = {0};
+    memcpy(scalar.bytes, (const char *)storage->memory + node->offset * (int64_t)itemsize(node),
+           tn__dtypes[tn__dtypes[node->dtype].component].size);
+    *value = tn__scalar_to_double(scalar, (tn_dtype)node->dtype);
+    return true;
+}
+
 /* The one element of x, as stored: its first part, and its second if it is complex. */
 static tn_status read_item(const tn_array *x, const char *operation, tn__scalar scalar[2], tn_dtype *dtype)
 {

@@ -49,13 +49,15 @@ void tn__json_number(double value, char text[32])
 static void put_string(tn__text *out, const char *text)
 {
     tn__text_add(out, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            tn__text_add(out, "\\");
-        if ((unsigned char)*text < ' ')
-            tn__text_addf(out, "\\u%04x", (unsigned)*text);
-        else
-            tn__text_addn(out, text, 1);
+    while (*text) {
+        size_t plain = 0;
+        while ((unsigned char)text[plain] >= ' ' && text[plain] != '"' && text[plain] != '\\')
+            plain++;
+        tn__text_addn(out, text, plain);
+        text += plain;
+        if (*text)
+            tn__text_addf(out, *text < ' ' ? "\\u%04x" : "\\%c", (unsigned)*text);
+        text += *text != '\0';
     }
     tn__text_add(out, "\"");
 }

@@ -156,8 +156,9 @@ tn_status tn_summary_add(tn_summary *summary, const char *key, const tn_array *v
     if (!e)
         return tn__error_status(tn__error_last());
     weight = weight == 0 ? 1 : weight;
-    if (node->shape->size == 1 && node->storage && node->device->capabilities.host_memory) {
-        add_number(e, tn_item(value), weight);
+    double number;
+    if (tn__item_here(node, &number)) {
+        add_number(e, number, weight);
         return TN_OK;
     }
     bool fine = !tn__latched();

@@ -44,20 +44,42 @@ typedef struct interval {
     double given;
     tn_unit unit;
     tn__asked asked, before; /* last, and the time before that */
+    /* Counts in which no multiple lies behind the one that was asked about last, of that size; size 0: not known. So
+     * that an iteration that does not fire divides nothing. */
+    struct {
+        int64_t size, from, to;
+    } still;
 } interval;
+
+/* The first count that has more multiples behind it than `count`. */
+static int64_t next_multiple(tn__fraction period, int64_t count, int64_t size)
+{
+    __int128 above = ((__int128)tn__fraction_multiples(period, count, size) + 1) * period.p * size + period.q - 1;
+    __int128 next = above / period.q;
+    return next < INT64_MAX ? (int64_t)next : INT64_MAX;
+}
 
 static bool interval_fire(tn_trainer *trainer, void *user)
 {
     interval *i = user;
-    int64_t before, now, size;
+    tn_progress at = tn_trainer_progress(trainer);
+    int64_t before, size = i->unit == TN_EPOCH ? at.size : 1, now = i->unit == TN_EPOCH ? at.samples : at.iteration;
     i->before = i->asked;
+    if (size == i->still.size && now >= i->still.from && now < i->still.to) {
+        i->asked = (tn__asked){at.iteration, (double)at.samples / (double)at.size};
+        return false;
+    }
     tn__asked_move(&i->asked, i->unit, trainer, &before, &now, &size);
+    i->still.size = size;
+    i->still.from = now;
+    i->still.to = next_multiple(i->period, now, size);
     return tn__fraction_multiples(i->period, before, size) != tn__fraction_multiples(i->period, now, size);
 }
 
 static tn_status interval_serialize(const tn_serializer *s, void *user)
 {
     interval *i = user;
+    i->still.size = 0;
     return tn__asked_serialize(s, &i->asked);
 }
 
@@ -71,6 +93,7 @@ static void interval_ended(void *user)
 {
     interval *i = user;
     i->asked = i->before;
+    i->still.size = 0;
 }
 
 static void interval_free(void *user) { tn__free(user); }
