@@ -169,9 +169,9 @@ tn_status tn__config_default(tn__config *words, int64_t outputs)
     return status;
 }
 
-tn_status tn__config_compare(const tn__config *words, int shard, tn_comm *comm)
+tn_status tn__config_compare(const tn__config *words, int shard, bool goes_on, tn_comm *comm)
 {
-    uint64_t own = (uint64_t)shard;
+    uint64_t own = 2 * (uint64_t)shard + goes_on;
     for (int i = 0; i < TN__WORD_COUNT; i++)
         if (words->text[i] && i != TN__WORD_DATASET) /* whose folder may have another path elsewhere */
             own = tn__hash(words->text[i], strlen(words->text[i]) + 1, own);
@@ -187,11 +187,11 @@ tn_status tn__config_compare(const tn__config *words, int shard, tn_comm *comm)
     if (status != TN_OK || (most[0] == own && most[1] == ~own))
         return status;
     return tn__fail(TN_ERR_STATE, "train",
-                    "the ranks were started with different settings; rank %d with model \"%s\", optimizer %s, rate %s, "
-                    "batch %s, %s epochs, seed %s, shard %d: start all of them with the same",
-                    comm->place.rank, words->text[TN__WORD_MODEL], words->text[TN__WORD_OPTIMIZER],
+                    "the ranks were started with different settings; rank %d %s, with model \"%s\", optimizer %s, "
+                    "rate %s, batch %s, %s epochs, seed %s, extensions \"%s\", shard %d: start all of them with the same",
+                    comm->place.rank, goes_on ? "going on from a snapshot" : "from the beginning", words->text[TN__WORD_MODEL], words->text[TN__WORD_OPTIMIZER],
                     words->text[TN__WORD_SCHEDULE], words->text[TN__WORD_BATCH], words->text[TN__WORD_EPOCHS],
-                    words->text[TN__WORD_SEED], shard);
+                    words->text[TN__WORD_SEED], words->text[TN__WORD_EXTEND], shard);
 }
 
 tn_status tn__config_archive(const tn__config *words, tn_archive *archive)

@@ -38,8 +38,8 @@ tn_status tn__config_fit(tn__config *words, int64_t outputs);
 tn_status tn__config_resume(tn__config *words, const tn_archive *snapshot, const char *path);
 /* Takes what is still not said from the recipe. */
 tn_status tn__config_default(tn__config *words, int64_t outputs);
-/* TN_OK if all ranks have the same; else latched, on each. */
-tn_status tn__config_compare(const tn__config *words, int shard, tn_comm *comm);
+/* TN_OK if all ranks have the same, and all go on from a snapshot or none; else latched, on each. */
+tn_status tn__config_compare(const tn__config *words, int shard, bool goes_on, tn_comm *comm);
 /* Adds them to a file's metadata as "tanso.dataset" and so on. */
 tn_status tn__config_archive(const tn__config *words, tn_archive *archive);
 

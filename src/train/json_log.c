@@ -139,7 +139,7 @@ static tn_status replace(const tn__json_log *log)
  * begins anew. */
 static tn_status cut(tn__json_log *log)
 {
-    int fd = open(log->path, O_RDONLY | O_CLOEXEC);
+    int fd = open(log->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would be waited for */
     if (fd < 0 && errno == ENOENT) {
         tn__log(TN__LOG_WARN, OPERATION,
                 "the run goes on from a log of %lld entries in '%s', which is not there: that begins anew",

@@ -275,7 +275,7 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
     if (status == TN_OK)
         status = tn__config_default(&run->words, outputs);
     if (status == TN_OK && run->comm)
-        status = tn__config_compare(&run->words, run->shard, run->comm);
+        status = tn__config_compare(&run->words, run->shard, snapshot != NULL, run->comm);
     if (status == TN_OK)
         status = make_net(run, train, outputs);
     if (status == TN_OK)

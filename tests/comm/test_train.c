@@ -106,6 +106,11 @@ static void test_ranks_that_disagree(void **state)
     tn_clear_error();
     shard = 0;
     figures(comm, 1, folder, false, BATCH, TN_OK);
+    assert_int_equal(tn_comm_barrier(comm), TN_OK);
+    figures(comm, 2, folder, rank == 0, BATCH, TN_ERR_STATE);
+    assert_non_null(strstr(tn_error(), rank ? "from the beginning" : "going on from a snapshot"));
+    tn_clear_error();
+    figures(comm, 2, folder, true, BATCH, TN_OK);
 }
 
 int main(void)

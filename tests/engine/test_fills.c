@@ -258,11 +258,52 @@ static void test_computed_pieces(void **state)
         }
 }
 
+/* Of whole numbers, exactly; what it takes is worth storing, where it is wanted more than once. */
+static tn_array *sign_by_tanh(const tn_array *x) { return tn_rint(tn_tanh(x)); }
+
+static float sign_of(float x) { return (float)((x > 0) - (x < 0)); }
+
+/* Pieces that show computed elements more than once, as a row for all of a batch and windows that meet, or only some of
+ * them: a product reads what is joined, which is no result itself. */
+static void test_repeated_pieces(void **state)
+{
+    (void)state;
+    enum { MOST = 5, WIDE = 24 };
+    for (int round = 0; round < 8; round++)
+        TN_SCOPE {
+            int64_t rows = between(2, MOST), wide = between(8, WIDE), more = between(0, 3), at = 0;
+            float row[WIDE + MOST], other[MOST * WIDE], expected[4 * MOST] = {0};
+            for (int64_t i = 0; i < wide + MOST; i++)
+                row[i] = (float)between(-9, 9);
+            for (int64_t i = 0; i < more * wide; i++)
+                other[i] = (float)between(-9, 9);
+            tn_array *one = sign_by_tanh(tn_from_floats(row, round & 1 ? wide + MOST : wide)), *piece;
+            if (round & 1) /* row i begins at element i */
+                piece = window_of(tn_sliding_window_view(one, TN_SHAPE(wide), TN_AXES(0)), 0, 0, rows);
+            else
+                piece = tn_broadcast_to(one, TN_SHAPE(rows, wide));
+            for (int64_t i = 0; i < rows; i++, at++)
+                for (int64_t k = 0; k < wide; k++)
+                    expected[at] += sign_of(row[(round & 1 ? i : 0) + k]);
+            for (int64_t i = 0; i < more; i++, at++)
+                for (int64_t k = 0; k < wide; k++)
+                    expected[at] += sign_of(other[i * wide + k]);
+            if (more)
+                piece = tn_concatenate(
+                    TN_ARRAYS(piece, sign_by_tanh(tn_reshape(tn_from_floats(other, more * wide),
+                                                             TN_SHAPE(more, wide)))), 0);
+            for (int64_t i = at; i-- > 0;) /* a product of one column would be a sum that reads the pieces themselves */
+                expected[2 * i] = expected[2 * i + 1] = expected[i];
+            check("repeated", tn_matmul(piece, tn_ones(TN_SHAPE(wide, 2))), expected, 2 * at);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_writes), cmocka_unit_test(test_padding),
                                        cmocka_unit_test(test_borders), cmocka_unit_test(test_joining),
-                                       cmocka_unit_test(test_rolling), cmocka_unit_test(test_computed_pieces)};
+                                       cmocka_unit_test(test_rolling), cmocka_unit_test(test_computed_pieces),
+                                       cmocka_unit_test(test_repeated_pieces)};
     chance = test_random_new();
     tn_set_compile(TN_COMPILE_NEVER);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

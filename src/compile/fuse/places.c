@@ -54,6 +54,15 @@ static int axis_of(const tn__window *w, int64_t extent, int64_t stride)
     return -1;
 }
 
+/* Does a window repeat elements of a value of that size, or leave some out? */
+static bool shows_each_once(const tn__window *w, int64_t size)
+{
+    int64_t count = 1;
+    for (int d = 0; d < w->ndim; d++)
+        count *= w->dim[d];
+    return count == size;
+}
+
 /* Has the piece of an UPDATE stored where that would copy it, if it can be. */
 static void place(tn__fuser *f, int u)
 {
@@ -67,7 +76,7 @@ static void place(tn__fuser *f, int u)
     tn__strides_contiguous(shape->ndim, shape->dim, own);
     tn__strides_contiguous(update->shape->ndim, update->shape->dim, whole);
     tn__access *access = store_of(f, v, own);
-    if (!access || w.ndim != update->shape->ndim)
+    if (!access || w.ndim != update->shape->ndim || !shows_each_once(&w, shape->size))
         return;
     for (int d = 0; d < w.ndim; d++)
         offset += update->attr.ints->v[2 * d] * whole[d];
