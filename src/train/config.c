@@ -188,7 +188,7 @@ tn_status tn__config_compare(const tn__config *words, int shard, bool goes_on, t
         return status;
     return tn__fail(TN_ERR_STATE, "train",
                     "the ranks were started with different settings; rank %d %s, with model \"%s\", optimizer %s, "
-                    "rate %s, batch %s, %s epochs, seed %s, extensions \"%s\", shard %d: start all of them with the same",
+                    "rate %s, batch %s, %s epochs, seed %s, extensions \"%s\", shard %d: start all with the same",
                     comm->place.rank, goes_on ? "going on from a snapshot" : "from the beginning", words->text[TN__WORD_MODEL], words->text[TN__WORD_OPTIMIZER],
                     words->text[TN__WORD_SCHEDULE], words->text[TN__WORD_BATCH], words->text[TN__WORD_EPOCHS],
                     words->text[TN__WORD_SEED], words->text[TN__WORD_EXTEND], shard);
