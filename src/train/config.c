@@ -189,9 +189,10 @@ tn_status tn__config_compare(const tn__config *words, int shard, bool goes_on, t
     return tn__fail(TN_ERR_STATE, "train",
                     "the ranks were started with different settings; rank %d %s, with model \"%s\", optimizer %s, "
                     "rate %s, batch %s, %s epochs, seed %s, extensions \"%s\", shard %d: start all with the same",
-                    comm->place.rank, goes_on ? "going on from a snapshot" : "from the beginning", words->text[TN__WORD_MODEL], words->text[TN__WORD_OPTIMIZER],
-                    words->text[TN__WORD_SCHEDULE], words->text[TN__WORD_BATCH], words->text[TN__WORD_EPOCHS],
-                    words->text[TN__WORD_SEED], words->text[TN__WORD_EXTEND], shard);
+                    comm->place.rank, goes_on ? "going on from a snapshot" : "from the beginning",
+                    words->text[TN__WORD_MODEL], words->text[TN__WORD_OPTIMIZER], words->text[TN__WORD_SCHEDULE],
+                    words->text[TN__WORD_BATCH], words->text[TN__WORD_EPOCHS], words->text[TN__WORD_SEED],
+                    words->text[TN__WORD_EXTEND], shard);
 }
 
 tn_status tn__config_archive(const tn__config *words, tn_archive *archive)
