@@ -174,13 +174,7 @@ static tn_status unpack(tn_optimizer *optimizer, int bucket, int count, tn__node
             continue;
         tn__node *mean = tn__part_of(sums, optimizer->work[i].place, tn__array_node(param)->shape);
         mean = tn__node_is_error(mean) ? mean : tn__with(TN__OP_DIVIDE, mean, optimizer->comm->place.size);
-        tn__var *var = tn__array_var(param);
-        if (tn__node_is_error(mean))
-            status = tn__error_raise(mean->error);
-        else if (!var)
-            status = tn__fail_memory("step", sizeof *var);
-        else
-            tn__var_set_grad(var, mean);
+        status = tn__take_mean(param, mean);
     }
     return status;
 }

@@ -45,6 +45,17 @@ tn_status tn__gradients_travel(tn_optimizer *optimizer, bool *travel)
     return device && one ? tn__comm_link(optimizer->comm, device, "step", travel) : TN_OK;
 }
 
+tn_status tn__take_mean(tn_array *param, tn__node *mean)
+{
+    if (tn__node_is_error(mean))
+        return tn__error_raise(mean->error);
+    tn__var *var = tn__array_var(param);
+    if (!var)
+        return tn__fail_memory("step", sizeof *var);
+    tn__var_set_grad(var, mean);
+    return TN_OK;
+}
+
 /* Says of each parameter which part its gradient is in; how many parts there are. */
 static int divide(tn_optimizer *optimizer)
 {
@@ -145,13 +156,7 @@ static tn_status take_means(tn_optimizer *optimizer, tn__node *const *sum)
             continue;
         tn__node *mean = tn__with(TN__OP_DIVIDE, sum[i], optimizer->comm->place.size);
         mean = tn__node_is_error(mean) ? mean : tn__to(mean, tn__array_node(param)->device);
-        tn__var *var = tn__array_var(param);
-        if (tn__node_is_error(mean))
-            status = tn__error_raise(mean->error);
-        else if (!var)
-            status = tn__fail_memory("step", sizeof *var);
-        else
-            tn__var_set_grad(var, mean);
+        status = tn__take_mean(param, mean);
     }
     return status;
 }

@@ -5,6 +5,9 @@
 
 #include "optim/optimizer.h"
 
+/* A mean over the ranks, an error perhaps, becomes the parameter's gradient. */
+tn_status tn__take_mean(tn_array *param, tn__node *mean);
+
 /* Whether they do: all ranks get the same answer. */
 tn_status tn__gradients_travel(tn_optimizer *optimizer, bool *travel);
 /* Gradients become their means over the ranks. */
