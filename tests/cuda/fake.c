@@ -31,6 +31,8 @@ CUresult fake_ask(CUstream stream, work w)
         capturing->node[capturing->count++] = w;
         return CUDA_SUCCESS;
     }
+    if (w.passes)
+        w.passes(w.call);
     return fake_put(stream, &w);
 }
 

@@ -114,6 +114,12 @@ const fake_product *fake_product_kept(fake_product product)
     return &kept[count++];
 }
 
+static void pass(const void *product)
+{
+    fake_blas.now += fake_blas.milliseconds[((const fake_product *)product)->proposal] * (fake_blas.slow > 0 ? 2 : 1);
+    fake_blas.slow -= fake_blas.slow > 0;
+}
+
 static cublasStatus_t multiply(cublasLtHandle_t h, cublasLtMatmulDesc_t d, const void *alpha, const void *a,
                                cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb, const void *beta,
                                const void *c, cublasLtMatrixLayout_t lc, void *out, cublasLtMatrixLayout_t lo,
@@ -124,15 +130,14 @@ static cublasStatus_t multiply(cublasLtHandle_t h, cublasLtMatmulDesc_t d, const
     int proposal = (int)algo->data[0];
     if (fake_blas.milliseconds[proposal] < 0)
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    fake_blas.now += fake_blas.milliseconds[proposal] * (fake_blas.slow > 0 ? 2 : 1);
-    fake_blas.slow -= fake_blas.slow > 0;
+    fake_blas.now += fake_blas.call[proposal];
     fake_blas.asked++;
     const fake_product *product = fake_product_kept((fake_product){.proposal = proposal,
                                                                    .workspace = workspace,
                                                                    .bytes = bytes,
                                                                    .epilogue = o->epilogue,
                                                                    .bias = o->bias});
-    fake_ask((CUstream)stream, (fake_work){.kind = FAKE_CALL, .call = product});
+    fake_ask((CUstream)stream, (fake_work){.kind = FAKE_CALL, .call = product, .passes = pass});
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -20,6 +20,7 @@ extern struct fake_blas {
     int proposals;
     size_t workspace[FAKE_PROPOSALS];    /* bytes that each wants */
     double milliseconds[FAKE_PROPOSALS]; /* that each takes; negative: it cannot do it */
+    double call[FAKE_PROPOSALS];         /* milliseconds that asking for it takes, while the GPU waits */
     int slow;                            /* products still to come that take twice as long */
     bool refuses;                        /* it has none for an epilogue */
     double now;                          /* the GPU's clock, which products move */

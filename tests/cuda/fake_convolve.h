@@ -10,6 +10,7 @@
 enum { FAKE_X, FAKE_W, FAKE_Y, FAKE_TENSORS, FAKE_AXES = 3 };
 
 typedef struct fake_convolution {
+    int engine; /* by which */
     int way;   /* what is computed: the result, the data, the weights */
     int axes;
     int dtype; /* one of cuDNN's numbers */

@@ -25,7 +25,7 @@ extern struct fake_dnn {
     int asked, done;                  /* convolutions: by a stream or a graph that is captured; by the GPU */
     int engine;                       /* of the last one asked for */
     const void *memory;               /* its workspace */
-    void (*runs)(int engine);         /* when one is asked for; may be NULL */
+    void (*runs)(int engine);         /* when a stream is given one, itself or as part of a graph; may be NULL */
 } fake_dnn;
 
 /* Its functions, for tn__cuda_libraries. */

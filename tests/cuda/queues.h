@@ -22,6 +22,7 @@ typedef struct fake_work {
     tn__cuda_failure failure;
     const void *call; /* CALL: what fake.closes has made of a launch */
     void (*calls)(const void *call); /* by whom; NULL: fake.calls */
+    void (*passes)(const void *call); /* CALL: when a stream is given it, itself or as part of a graph; may be NULL */
     bool (*goes)(const void *call);  /* CALL: instead, again and again until it tells that it is done */
 } fake_work;
 

@@ -87,6 +87,20 @@ static void test_slow_at_first(void **state)
     fake_blas.slow = 0;
 }
 
+/* Programs are graphs, in which the GPU does not wait for the calls that ask for each product: so are trials. */
+static void test_long_calls(void **state)
+{
+    (void)state;
+    int products;
+    propose(0.02, 0.01, 1);
+    fake_blas.call[1] = 0.05;
+    assert_int_equal(taken(N + 56, 0, &products), 1);
+    fake.no_capture = true;
+    assert_int_equal(taken(N + 64, 0, &products), 0);
+    fake.no_capture = false;
+    fake_blas.call[1] = 0;
+}
+
 static void test_impossible(void **state)
 {
     (void)state;
@@ -123,7 +137,7 @@ static void test_nowhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fastest), cmocka_unit_test(test_hardly_faster),
-                                       cmocka_unit_test(test_slow_at_first),
+                                       cmocka_unit_test(test_slow_at_first), cmocka_unit_test(test_long_calls),
                                        cmocka_unit_test(test_impossible), cmocka_unit_test(test_small),
                                        cmocka_unit_test(test_nowhere)};
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))

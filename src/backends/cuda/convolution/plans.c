@@ -66,7 +66,7 @@ static bool begin(void *context, const tn__cuda_bench *bench, size_t *workspace)
 static bool run(void *context, int way, const tn__cuda_bench *bench)
 {
     const search *s = context;
-    return s->plan[way] && tn__cudnn_execute(s->device, s->problem, s->plan[way], s->device->stream, bench->memory,
+    return s->plan[way] && tn__cudnn_execute(s->device, s->problem, s->plan[way], bench->stream, bench->memory,
                                              bench->workspace);
 }
 

@@ -29,7 +29,7 @@ static bool run(void *context, int way, const tn__cuda_bench *bench)
                p->layout[TN__CUDA_A], p->wide ? (const void *)&wide_some : &some,
                (const void *)bench->memory[TN__CUDA_OUT], p->layout[TN__CUDA_OUT], (void *)bench->memory[TN__CUDA_OUT],
                p->layout[TN__CUDA_OUT], &p->result[way].algo, (void *)bench->workspace, p->result[way].workspaceSize,
-               device->stream) == CUBLAS_STATUS_SUCCESS;
+               bench->stream) == CUBLAS_STATUS_SUCCESS;
 }
 
 void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const tn__cuda_products *products,

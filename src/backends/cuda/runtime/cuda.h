@@ -381,6 +381,9 @@ void tn__cuda_order(const tn__cuda_step *step, int count, uint64_t *waits);
 
 /* ---- graphs of programs (graph.c) ---- */
 
+/* Makes the stream that is captured, unless it is there; under the device's lock. */
+bool tn__cuda_open_recorder(tn__cuda_device *device);
+
 /* Graphs that came one behind the other, and may come so again. */
 typedef struct tn__cuda_series {
     int count;

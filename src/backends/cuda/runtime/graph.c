@@ -59,7 +59,7 @@ static tn__cuda_graph *graph_new(const tn__program *program, int count)
     return graph;
 }
 
-static bool open_recorder(tn__cuda_device *device)
+bool tn__cuda_open_recorder(tn__cuda_device *device)
 {
     return device->recorder ||
            device->driver->cuStreamCreate(&device->recorder, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
@@ -133,7 +133,7 @@ static bool capture(tn__cuda_graph *graph, const tn__cuda_step *step, int count,
 {
     const tn__cuda_graphs *api = &given->device->libraries->graphs;
     tn__cuda_run run = *given;
-    if (!open_recorder(run.device))
+    if (!tn__cuda_open_recorder(run.device))
         return false;
     run.stream = run.device->recorder;
     run.recording = &graph->recording;

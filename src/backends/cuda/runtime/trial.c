@@ -68,15 +68,57 @@ typedef struct stopwatch {
     CUevent start, stop;
 } stopwatch;
 
-/* Milliseconds of `runs`, negative if the way cannot do it. */
-static double time_runs(const stopwatch *w, const tn__cuda_trial *t, int way, int runs)
+/* So many runs of a way. As a graph, if that can be: programs run so, too, and the GPU does not wait for the calls that
+ * ask for each, which of something small take longer than that. */
+typedef struct laps {
+    int way, runs;
+    CUgraphExec exec;
+} laps;
+
+static bool ask(const tn__cuda_trial *t, const laps *l, const tn__cuda_bench *bench)
+{
+    bool done = true;
+    for (int i = 0; i < l->runs && done; i++)
+        done = t->run(t->context, l->way, bench);
+    return done;
+}
+
+static void capture(const stopwatch *w, const tn__cuda_trial *t, laps *l)
+{
+    tn__cuda_device *device = w->bench.device;
+    const tn__cuda_graphs *api = &device->libraries->graphs;
+    tn__cuda_bench bench = w->bench;
+    CUgraph made = NULL;
+    if (!device->graphs || !tn__cuda_open_recorder(device))
+        return;
+    bench.stream = device->recorder;
+    if (api->cuStreamBeginCapture(bench.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS)
+        return;
+    bool done = ask(t, l, &bench);
+    done = api->cuStreamEndCapture(bench.stream, &made) == CUDA_SUCCESS && done;
+    if (done && api->cuGraphInstantiate(&l->exec, made, 0) != CUDA_SUCCESS)
+        l->exec = NULL;
+    if (made)
+        api->cuGraphDestroy(made);
+}
+
+static void forget(const stopwatch *w, const laps *l)
+{
+    if (l->exec)
+        w->bench.device->libraries->graphs.cuGraphExecDestroy(l->exec);
+}
+
+/* Milliseconds of all, negative if the way cannot do it. */
+static double time_laps(const stopwatch *w, const tn__cuda_trial *t, const laps *l)
 {
     const tn__cuda_device *device = w->bench.device;
     const tn__cuda_driver *driver = device->driver;
     float elapsed = 0;
     bool done = driver->cuEventRecord(w->start, device->stream) == CUDA_SUCCESS;
-    for (int i = 0; i < runs && done; i++)
-        done = t->run(t->context, way, &w->bench);
+    if (l->exec)
+        done = done && device->libraries->graphs.cuGraphLaunch(l->exec, device->stream) == CUDA_SUCCESS;
+    else
+        done = done && ask(t, l, &w->bench);
     done = driver->cuEventRecord(w->stop, device->stream) == CUDA_SUCCESS && done;
     done = driver->cuEventSynchronize(w->stop) == CUDA_SUCCESS && done;
     return done && driver->cuEventElapsedTime(&elapsed, w->start, w->stop) == CUDA_SUCCESS ? elapsed : -1;
@@ -95,13 +137,42 @@ static bool is_faster(double each, double than) { return each < than * 0.99; }
 static bool is_faster_again(const stopwatch *w, const tn__cuda_trial *t, int best, double each)
 {
     double least[] = {-1, -1};
-    int runs = runs_together(each);
+    laps turn[] = {{.way = 0, .runs = runs_together(each)}, {.way = best, .runs = runs_together(each)}};
+    for (int k = 0; k < 2; k++)
+        capture(w, t, &turn[k]);
     for (int k = 0; k < 2 * TURNS; k++) {
-        double all = time_runs(w, t, k % 2 ? best : 0, runs);
+        double all = time_laps(w, t, &turn[k % 2]);
         if (all > 0 && (least[k % 2] < 0 || all < least[k % 2]))
             least[k % 2] = all;
     }
+    for (int k = 0; k < 2; k++)
+        forget(w, &turn[k]);
     return least[1] > 0 && (least[0] < 0 || is_faster(least[1], least[0]));
+}
+
+/* Milliseconds of a run, negative if the way cannot do it; *spent: of all that were made. */
+static double time_way(const stopwatch *w, const tn__cuda_trial *t, int way, double *spent)
+{
+    const laps one = {.way = way, .runs = 1};
+    double each = -1;
+    for (int k = 0; k < 2; k++) { /* the first may load code, and tells nothing */
+        double all = time_laps(w, t, &one);
+        if (all < 0)
+            return -1;
+        *spent += all;
+        each = k == 0 || all < each ? all : each;
+    }
+    laps several = {.way = way, .runs = runs_together(each)};
+    if (*spent < PATIENCE)
+        capture(w, t, &several);
+    for (int k = 0; k < 2 && *spent < PATIENCE; k++) {
+        double all = time_laps(w, t, &several);
+        *spent += all > 0 ? all : 0;
+        if (all > 0 && (k == 0 || all / several.runs < each))
+            each = all / several.runs;
+    }
+    forget(w, &several);
+    return each;
 }
 
 /* The number of the fastest. */
@@ -111,18 +182,8 @@ static int fastest(const stopwatch *w, const tn__cuda_trial *t, double *least)
     int best = 0;
     *least = -1;
     for (int i = 0; i < t->count && spent < PATIENCE; i++) {
-        double first = time_runs(w, t, i, 1), each = first;
-        spent += first > 0 ? first : 0;
-        if (first < 0)
-            continue;
-        int runs = runs_together(first);
-        for (int k = 0; k < 2 && spent < PATIENCE; k++) { /* the first run may have loaded code */
-            double all = time_runs(w, t, i, runs);
-            spent += all > 0 ? all : 0;
-            if (all > 0 && (k == 0 || all / runs < each))
-                each = all / runs;
-        }
-        if (*least < 0 || is_faster(each, *least)) {
+        double each = time_way(w, t, i, &spent);
+        if (each >= 0 && (*least < 0 || is_faster(each, *least))) {
             *least = each;
             best = i;
         }
@@ -202,7 +263,7 @@ static void tear_down(const stopwatch *w)
 /* Times the ways; the number of the fastest, *least its milliseconds: negative if none was timed. */
 static int time_all(tn__cuda_device *device, const tn__cuda_trial *trial, double *least)
 {
-    stopwatch w = {.bench = {.device = device}};
+    stopwatch w = {.bench = {.device = device, .stream = device->stream}};
     *least = -1;
     pthread_mutex_lock(&device->lock);
     int best = set_up(&w, trial) ? fastest(&w, trial, least) : 0;

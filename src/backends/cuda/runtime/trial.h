@@ -7,9 +7,10 @@
 
 #define TN__CUDA_TRIAL_OPERANDS 3
 
-/* Memory that a trial is made in. */
+/* Where a trial is made: on which stream, in what memory. */
 typedef struct tn__cuda_bench {
     tn__cuda_device *device;
+    CUstream stream;
     CUdeviceptr memory[TN__CUDA_TRIAL_OPERANDS], workspace;
 } tn__cuda_bench;
 
@@ -27,7 +28,7 @@ typedef struct tn__cuda_trial {
     void *context;
     /* Before the first run, once there is memory: what the ways need of workspace at most. False: nothing is timed. */
     bool (*begin)(void *context, const tn__cuda_bench *bench, size_t *workspace);
-    /* Puts the work on the device's stream; false if it cannot be done so. */
+    /* Puts the work on the stream, which may be captured; false if it cannot be done so. */
     bool (*run)(void *context, int way, const tn__cuda_bench *bench);
 } tn__cuda_trial;
 
