@@ -223,6 +223,41 @@ static void test_few_elements(void **state)
         check(few_elements, (int64_t[]){shapes[i][0], shapes[i][1], dtypes[i % 3]});
 }
 
+static tn_array *of_dtype(tn_shape shape, tn_dtype dtype)
+{
+    if (!tn_dtype_is_complex(dtype))
+        return drawn(shape, dtype);
+    tn_array *x = tn_cast(tn_complex(drawn(shape, TN_FLOAT64), drawn(shape, TN_FLOAT64)), dtype);
+    assert_int_equal(tn_eval(x), TN_OK);
+    return x;
+}
+
+/* Columns of so many elements that a sum of them goes on in double precision now and then, which are written out up to
+ * 32; of one loop that is reduced, and of two. */
+static int several_stretches(const int64_t dim[3], tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = of_dtype(TN_SHAPE(dim[0], dim[1]), (tn_dtype)dim[2]), *y = tn_multiply(x, 3.0);
+    tn_array *window = of_dtype(TN_SHAPE(dim[0] / 4, 5, dim[1]), (tn_dtype)dim[2]);
+    window = tn_slice_axis(window, 1, 0, 4, 1);
+    result[0] = tn_sum(tn_multiply(x, x), .axis = TN_AXES(0));
+    result[1] = tn_mean(window, .axis = TN_AXES(0, 1));
+    result[2] = tn_prod(y, .axis = TN_AXES(0));
+    if (tn_dtype_is_complex(tn_dtype_of(x)))
+        return 3;
+    result[3] = tn_add(tn_max(x, .axis = TN_AXES(0)), tn_sum(tn_where(tn_greater(x, 0), y, 0), .axis = TN_AXES(0)));
+    result[4] = tn_argmin(y, .axis = TN_AXES(0));
+    return 5;
+}
+
+static void test_columns_of_several_stretches(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{19, 65}, {32, 70}, {33, 64}};
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_COMPLEX64, TN_FLOAT32};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check(several_stretches, (int64_t[]){shapes[i][0], shapes[i][1], dtypes[i]});
+}
+
 int main(void)
 {
     test_random random = test_random_new();
@@ -231,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_transposed_operands),      cmocka_unit_test(test_wide_columns),
         cmocka_unit_test(test_strips_of_halves),         cmocka_unit_test(test_few_elements),
         cmocka_unit_test(test_strips_of_random_numbers), cmocka_unit_test(test_turned_tiles),
+        cmocka_unit_test(test_columns_of_several_stretches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

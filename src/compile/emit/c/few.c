@@ -79,8 +79,21 @@ static void element_at(tn__printer *p, int j)
         }
 }
 
+/* Where a stretch of device/order.h has its last element at j, what it comes to goes into the sum that is wide. */
+static void end_stretch(tn__printer *p, int level, int j, int length)
+{
+    if ((j + 1) % TN__REDUCE_OUTER_STRETCH && j + 1 < length)
+        return;
+    TN__EACH_PLAIN (p, r, level)
+        if (tn__nest_widens(p->nest, r)) {
+            tn__line(p, "sum%d = %s(sum%d, %s(lane%d_0));", r, tn__emit_wide_function(p, r), r, tn__emit_widening(p, r),
+                     r);
+            tn__line(p, "lane%d_0 = %s;", r, tn__emit_identity(p, r));
+        }
+}
+
 /* Of device/order.h's lanes those that have elements: an identity changes nothing that has been combined with one. Of
- * columns, one for all. */
+ * columns, one for all, and for sums of several stretches another one that is wide; rows are no longer than one. */
 static void pass(tn__printer *p, int level)
 {
     tn__nest *n = p->nest;
@@ -89,6 +102,9 @@ static void pass(tn__printer *p, int level)
     TN__EACH_PLAIN (p, r, level)
         for (int j = 0; j < lanes; j++)
             tn__line(p, "%s lane%d_%d = %s;", tn__emit_type(p, r), r, j, tn__emit_identity(p, r));
+    TN__EACH_PLAIN (p, r, level)
+        if (tn__nest_widens(n, r))
+            tn__line(p, "%s sum%d = %s;", tn__emit_wide_type(p, r), r, tn__emit_wide_identity(p, r));
     TN__EACH_POSITION (p, r, level) {
         tn__line(p, "%s best%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
         tn__line(p, "tn_i32 at%d = 0;", r);
@@ -110,6 +126,7 @@ static void pass(tn__printer *p, int level)
             tn__line(p, "at%d = better%d ? %d : at%d;", r, r, j, r);
         }
         tn__line(p, "}");
+        end_stretch(p, level, j, length);
     }
     for (int half = TN__REDUCE_LANES / 2; half; half /= 2)
         for (int j = 0; j < half && j + half < lanes; j++)
@@ -117,7 +134,9 @@ static void pass(tn__printer *p, int level)
                 tn__line(p, "lane%d_%d = %s(lane%d_%d, lane%d_%d);", r, j, tn__emit_function(p, r), r, j, r, j + half);
     TN__EACH_PLAIN (p, r, level) {
         int e = tn__nest_reduced_expr(n, r);
-        tn__line(p, "const %s v%d = %s(lane%d_0);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
+        bool widens = tn__nest_widens(n, r);
+        tn__line(p, "const %s v%d = %s(%s%d%s);", tn__emit_type(p, r), e, tn__emit_narrowing(p, r),
+                 widens ? "sum" : "lane", r, widens ? "" : "_0");
         n->expr[e].printed = TN__SCOPE_ITEM;
     }
     TN__EACH_POSITION (p, r, level) {
