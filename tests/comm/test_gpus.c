@@ -212,6 +212,33 @@ static void test_steps(void **state)
     }
 }
 
+/* In a loop, whose memory is that of the step before, a part is not put behind another one's transfer because of what
+ * its memory was used for: each part waits for its gradients, and the update for them. */
+static void test_beside(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_layer *net = tn_sequential(tn_linear(40, .in = 30), tn_relu_layer(), tn_linear(40, .in = 40),
+                                      tn_relu_layer(), tn_linear(10, .in = 40));
+        assert_int_equal(tn_layer_to(net, tn_cuda(rank)), TN_OK);
+        tn_optimizer *optimizer = tn_momentum_sgd(net, .lr = 0.01);
+        assert_int_equal(tn_optimizer_distribute(optimizer, comm, .bucket = 3000), TN_OK);
+        tn_array *x = here(tn_ones(TN_SHAPE(10, 30))), *t = here(tn_zeros(TN_SHAPE(10), .dtype = TN_INT64));
+        assert_int_equal(tn_eval(x), TN_OK);
+        assert_int_equal(tn_eval(t), TN_OK);
+        for (int step = 0; step < 6; step++)
+            TN_SCOPE {
+                int before = follows();
+                assert_int_equal(tn_backward(tn_softmax_cross_entropy(tn_forward(net, x), t)), TN_OK);
+                assert_int_equal(tn_step(optimizer), TN_OK);
+                if (step > 0) /* before, parameters are told */
+                    assert_true(follows() - before <= 3);
+            }
+        tn_optimizer_free(optimizer);
+        tn_layer_free(net);
+    }
+}
+
 /* Of a rank whose other one is killed while gradients travel, which shows when anything is waited for. */
 static void train_on(void)
 {
@@ -236,7 +263,8 @@ static int check_values(void)
 {
     seed = shared_seed(comm);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_many),
-                                       cmocka_unit_test(test_by_kernels), cmocka_unit_test(test_steps)};
+                                       cmocka_unit_test(test_by_kernels), cmocka_unit_test(test_steps),
+                                       cmocka_unit_test(test_beside)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     printf("%d checks failed\n", failed);
     return failed;

@@ -66,11 +66,15 @@ typedef struct tn__cuda_point {
     uint64_t started;
 } tn__cuda_point;
 
+#define TN__CUDA_ASKED_BEFORE 8 /* ticks that a lane remembers: see reached() in lanes.c */
+
 /* A stream, and what others have waited for of it, in ticks of the device; all but the stream under the lock. */
 typedef struct tn__cuda_lane {
     CUstream stream;       /* NULL: never made; stays when the program frees it, for the next one */
     CUevent mark;          /* behind what was asked up to `marked` */
-    uint64_t asked, marked;
+    uint64_t asked, marked; /* asked: when last */
+    uint64_t before[TN__CUDA_ASKED_BEFORE]; /* when it was asked before that; the next one's place: */
+    unsigned turn;
     uint64_t done; /* the host has waited for what was asked up to then */
     uint64_t good; /* what was started up to then is done, and well; under fault_lock */
     uint64_t behind[TN__LANES]; /* of each other lane: it has been told to wait for what that was asked up to then */
@@ -202,11 +206,17 @@ static inline CUstream tn__cuda_stream(const tn__cuda_device *device)
 {
     return device->lane[tn__lane(device->owner)].stream;
 }
-/* Notes that this thread's lane has been asked for something; under the lock that this was done under. */
+/* Notes that a lane has been asked for something; under the lock that this was done under. */
+static inline void tn__cuda_lane_asked(const tn__cuda_device *device, tn__cuda_lane *lane)
+{
+    lane->before[lane->turn++ % TN__CUDA_ASKED_BEFORE] = lane->asked;
+    lane->asked = atomic_fetch_add(&device->owner->tick, 1) + 1;
+}
+/* The same of this thread's. */
 static inline void tn__cuda_asked(tn__cuda_device *device)
 {
     if (tn__has_lanes(device->owner))
-        device->lane[tn__lane(device->owner)].asked = atomic_fetch_add(&device->owner->tick, 1) + 1;
+        tn__cuda_lane_asked(device, &device->lane[tn__lane(device->owner)]);
 }
 /* As tn__stream_ops has them. */
 int tn__cuda_lane_new(tn__device *owner);

@@ -26,11 +26,24 @@ static tn_status mark(tn__cuda_device *device, tn__cuda_lane *lane)
     return status;
 }
 
+/* What a lane was asked last up to a tick, which may be another lane's: memory notes one tick for all that used it. Of
+ * what is older than all that the lane remembers, the tick itself, which is later. */
+static uint64_t reached(const tn__cuda_lane *lane, uint64_t tick)
+{
+    if (tick >= lane->asked)
+        return lane->asked;
+    uint64_t last = 0;
+    for (int i = 0; i < TN__CUDA_ASKED_BEFORE; i++)
+        if (lane->before[i] <= tick && lane->before[i] > last)
+            last = lane->before[i];
+    return last ? last : tick;
+}
+
 /* Whoever has got hold of a stream may have put work on it that nobody counted. */
 static bool ordered(const tn__cuda_device *device, const tn__cuda_lane *lane, int other, uint64_t tick)
 {
     const tn__cuda_lane *o = &device->lane[other];
-    uint64_t need = tick < o->asked ? tick : o->asked;
+    uint64_t need = reached(o, tick);
     return o->stream == NULL || (!device->owner->lent && (need <= lane->behind[other] || need <= o->done));
 }
 
@@ -38,7 +51,7 @@ static tn_status go_behind(tn__cuda_device *device, tn__cuda_lane *lane, int oth
 {
     tn__cuda_lane *o = &device->lane[other];
     tn_status status = TN_OK;
-    if (device->owner->lent || o->mark == NULL || (tick < o->asked ? tick : o->asked) > o->marked)
+    if (device->owner->lent || o->mark == NULL || reached(o, tick) > o->marked)
         status = mark(device, o);
     if (status == TN_OK)
         status = tn__cuda_check(device, device->driver->cuStreamWaitEvent(lane->stream, o->mark, 0), "order");
@@ -84,7 +97,7 @@ static tn_status begin_lane(tn__cuda_device *device, int number)
         status = tn__cuda_flush(device);
     if (status != TN_OK)
         return status;
-    device->lane[0].asked = atomic_fetch_add(&device->owner->tick, 1) + 1; /* all that was not counted so far */
+    tn__cuda_lane_asked(device, &device->lane[0]); /* for all that was not counted so far */
     return go_behind(device, lane, 0, device->lane[0].asked);
 }
 
