@@ -39,7 +39,8 @@ void tn__program_free(tn__program *program)
         tn__free(step->operand);
         tn__free(step->scalar);
         tn__free(step->param);
-        tn__free((char *)step->kernel);
+        if (step->kind == TN__STEP_KERNEL)
+            tn__free((char *)step->kernel.name);
         tn__free(step->label);
     }
     tn__free(program->step);

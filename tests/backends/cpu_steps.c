@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/shape.h"
+#include "ops/ops.h"
 #include "support/random.h"
 
 extern const tn__backend tn__backend_cpu;
@@ -14,11 +15,12 @@ one_step step_of(int op, tn_dtype compute)
 {
     one_step step;
     memset(&step, 0, sizeof(step));
-    step.step.kind = TN__STEP_OP;
+    step.step.kind = op == TN__OP_MATMUL ? TN__STEP_PRODUCT : TN__STEP_OP;
     step.step.op = op;
     step.step.compute = compute;
     step.step.output_count = 1;
-    step.step.alpha = -1;
+    if (step.step.kind == TN__STEP_PRODUCT)
+        step.step.product.alpha = -1;
     step.source = "";
     return step;
 }

@@ -106,8 +106,9 @@ static void make(several *s, int count, const int *numbers, const char *wrong)
         text->kernel[k].stretch[0] = 0;
         text->kernel[k].stretch[1] = k + 1;
         s->operand[k] = (tn__operand){.dtype = TN_FLOAT32, .ndim = 1, .dim = {100}, .stride = {1}};
-        s->step[k] = (tn__step){.kind = TN__STEP_KERNEL, .kernel = text->kernel[k].name, .code = k, .items = 1,
-                                .item_cost = 1, .operand = &s->operand[k], .operand_count = 1, .output_count = 1};
+        s->step[k] = (tn__step){.kind = TN__STEP_KERNEL, .operand = &s->operand[k], .operand_count = 1,
+                                .output_count = 1,
+                                .kernel = {.name = text->kernel[k].name, .code = k, .items = 1, .item_cost = 1}};
     }
     text->begin[count + 1] = source.length;
     s->program.source = tn__text_take(&source);

@@ -37,11 +37,11 @@ static one_step twice(const char *source, float *to, float *from, int64_t n)
     one_step step = step_of(0, TN_FLOAT32);
     step.source = source;
     step.step.kind = TN__STEP_KERNEL;
-    step.step.kernel = "twice";
+    step.step.kernel.name = "twice";
     step.step.param_count = 2;
     step.step.param = param;
-    step.step.items = n;
-    step.step.item_cost = 2;
+    step.step.kernel.items = n;
+    step.step.kernel.item_cost = 2;
     step_operand(&step, to, TN_FLOAT32, 1, &n, NULL, 1);
     step_operand(&step, from, TN_FLOAT32, 1, &n, NULL, 0);
     return step;

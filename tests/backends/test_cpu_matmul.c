@@ -93,11 +93,11 @@ static void check(tn_dtype dtype, int64_t batch, int64_t m, int64_t k, int64_t n
     step_operand(&step, out.memory, dtype, 3, (int64_t[]){batch, m, n}, out.stride, out.offset);
     step_operand(&step, a.memory, dtype, 3, (int64_t[]){batch, m, k}, a.stride, a.offset);
     step_operand(&step, b.memory, dtype, 3, (int64_t[]){batch, k, n}, b.stride, b.offset);
-    step.step.beta = beta;
+    step.step.product.beta = beta;
     if (alpha != 1) {
         tn_dtype factor = tn__dtypes[dtype].compute;
-        step.step.alpha = 0;
-        step.step.negate_alpha = alpha < 0;
+        step.step.product.alpha = 0;
+        step.step.product.negate_alpha = alpha < 0;
         step_scalar(&step, factor, tn__scalar_from_double(alpha < 0 ? -alpha : alpha, factor).bits);
     }
     if (step_run(&step) != TN_OK)

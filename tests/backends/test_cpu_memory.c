@@ -91,9 +91,9 @@ static void test_kernel(void **state)
             "void fill(void *const *p, const long *n, const unsigned long *s, long begin, long end, long long *fault)"
             "{ (void)n, (void)s, (void)fault; for (long i = begin; i < end; i++) ((float *)p[0])[i] = 5; }\n";
         step.step.kind = TN__STEP_KERNEL;
-        step.step.kernel = "fill";
-        step.step.items = N;
-        step.step.item_cost = 1;
+        step.step.kernel.name = "fill";
+        step.step.kernel.items = N;
+        step.step.kernel.item_cost = 1;
         step_operand(&step, out, TN_FLOAT32, 1, &n, NULL, 0);
         for (int k = 0; k < round * 5; k++)
             step_scalar(&step, TN_FLOAT32, 0);

@@ -15,7 +15,7 @@ static tn__plan *plan_of(tn__graph *graph) { return graph_plan_once(graph, &gpu)
 static const tn__step *product(const tn__plan *plan, int which)
 {
     for (int i = 0; i < plan->program.step_count; i++)
-        if (plan->program.step[i].kind == TN__STEP_OP && plan->program.step[i].op == TN__OP_MATMUL && which-- == 0)
+        if (plan->program.step[i].kind == TN__STEP_PRODUCT && which-- == 0)
             return &plan->program.step[i];
     fail_msg("there is no such product");
     return NULL;

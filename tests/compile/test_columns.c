@@ -56,7 +56,7 @@ static void test_few_columns(void **state)
                                           graph_leaf(&graph, shape(2, cases[i].rows, cases[i].columns), false), 1));
         tn__plan *plan = plan_of(&graph);
         assert_int_equal(plan->program.step_count, cases[i].steps);
-        assert_true(plan->program.step[0].blocks >= cases[i].least);
+        assert_true(plan->program.step[0].kernel.launch.blocks >= cases[i].least);
         tn__plan_free(plan);
     }
 }

@@ -34,19 +34,21 @@ static int with_bias(tn__graph *graph, int v, bool down)
     return graph_op(graph, TN__OP_ADD, out, v, graph_expand(graph, b, out));
 }
 
+static bool adds_bias(const tn__step *step) { return step->kind == TN__STEP_PRODUCT && step->product.bias; }
+
 static void check_folded(const tn__plan *plan, int step, int64_t columns)
 {
     const tn__step *s = &plan->program.step[step];
-    assert_int_equal(s->kind, TN__STEP_OP);
+    assert_int_equal(s->kind, TN__STEP_PRODUCT);
     assert_int_equal(s->op, TN__OP_MATMUL);
-    assert_true(s->bias);
+    assert_true(s->product.bias);
     assert_int_equal(s->operand_count, 4);
     assert_int_equal(s->operand[0].ndim, 2);
     assert_int_equal(s->operand[3].ndim, 1);
     assert_int_equal(s->operand[3].dim[0], columns);
     assert_int_equal(s->operand[3].stride[0], 1);
-    assert_int_equal(s->alpha, -1);
-    assert_int_equal(s->beta, 0);
+    assert_int_equal(s->product.alpha, -1);
+    assert_int_equal(s->product.beta, 0);
     assert_string_equal(s->label, "product + bias");
 }
 
@@ -121,7 +123,7 @@ static void test_sum_used_twice(void **state)
     assert_int_equal(plan->program.step_count, 3);
     check_folded(plan, 0, COLUMNS);
     for (int i = 1; i < 3; i++)
-        assert_false(plan->program.step[i].bias);
+        assert_false(adds_bias(&plan->program.step[i]));
     tn__plan_free(plan);
 }
 
@@ -166,7 +168,7 @@ static void check_unfolded(const tn__plan *plan, const char *what, int which)
 {
     int kernels = 0;
     for (int i = 0; i < plan->program.step_count; i++) {
-        if (plan->program.step[i].bias)
+        if (adds_bias(&plan->program.step[i]))
             fail_msg("%s %d: folded", what, which);
         kernels += plan->program.step[i].kind == TN__STEP_KERNEL;
     }

@@ -38,20 +38,20 @@ static void check(const row_case *c)
     int x = graph_leaf(&graph, whole, false), y = softmax(&graph, x, whole);
     graph_result(&graph, c->twice ? graph_op(&graph, TN__OP_ADD, whole, y, x) : y);
     tn__plan *plan = plan_of(&graph, c->clusters);
-    const tn__step *step = &plan->program.step[0];
+    const tn__kernel_launch *launch = &plan->program.step[0].kernel.launch;
     assert_int_equal(plan->program.step_count, 1);
-    assert_int_equal(step->cluster, c->cluster);
-    assert_int_equal(step->threads, c->cluster ? 1024 / c->cluster : 1024);
-    assert_int_equal(step->blocks, (c->cluster ? c->cluster : 1) * c->rows);
-    assert_int_equal(step->shared > 0, c->shared);
+    assert_int_equal(launch->cluster, c->cluster);
+    assert_int_equal(launch->threads, c->cluster ? 1024 / c->cluster : 1024);
+    assert_int_equal(launch->blocks, (c->cluster ? c->cluster : 1) * c->rows);
+    assert_int_equal(launch->shared > 0, c->shared);
     char dims[32];
     snprintf(dims, sizeof dims, "__cluster_dims__(%d, 1, 1)", c->cluster);
     assert_int_equal(strstr(plan->program.source, c->cluster ? dims : "__cluster_dims__") != NULL, c->cluster > 0);
     assert_int_equal(strstr(plan->program.source, "const ix at = lane;") != NULL, c->held);
     if (c->cluster) /* as many blocks as have the registers for their elements */
-        assert_true(step->resident >= 2 && step->resident * step->threads <= 1536);
+        assert_true(launch->resident >= 2 && launch->resident * launch->threads <= 1536);
     else if (c->columns <= 16384) /* two would have too few registers each, and spill where more is computed */
-        assert_int_equal(step->resident, 1);
+        assert_int_equal(launch->resident, 1);
     tn__plan_free(plan);
 }
 
@@ -92,7 +92,7 @@ static void test_two_operands(void **state)
         int x = graph_leaf(&graph, whole, false), z = graph_leaf(&graph, whole, false);
         graph_result(&graph, graph_op(&graph, TN__OP_MULTIPLY, whole, softmax(&graph, x, whole), z));
         tn__plan *plan = plan_of(&graph, true);
-        assert_int_equal(plan->program.step[0].cluster, more ? 0 : 8);
+        assert_int_equal(plan->program.step[0].kernel.launch.cluster, more ? 0 : 8);
         tn__plan_free(plan);
     }
 }
@@ -114,7 +114,7 @@ static void test_logarithm(void **state)
         graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, whole, apart, log));
         tn__plan *plan = plan_of(&graph, true);
         assert_int_equal(plan->program.step_count, 1);
-        assert_int_equal(plan->program.step[0].cluster, 4);
+        assert_int_equal(plan->program.step[0].kernel.launch.cluster, 4);
         tn__plan_free(plan);
     }
 }

@@ -39,7 +39,7 @@ static void test_layer(void **state)
         assert_int_equal(plan->program.step_count, 1);
         assert_int_equal(plan->program.step[0].kind, TN__STEP_KERNEL);
         assert_int_equal(plan->program.arena_bytes, 0);
-        assert_true(plan->program.step[0].blocks >= 64 && plan->program.step[0].shared > 0);
+        assert_true(plan->program.step[0].kernel.launch.blocks >= 64 && plan->program.step[0].kernel.launch.shared > 0);
         tn__plan_free(plan);
     }
 }
@@ -200,7 +200,7 @@ static void test_precision(void **state)
         assert_non_null(plan);
         assert_int_equal(kernels_of(plan), n == 64);
         if (n == 512)
-            assert_int_equal(plan->program.step[0].precision, TN_MATMUL_TF32);
+            assert_int_equal(plan->program.step[0].product.precision, TN_MATMUL_TF32);
         tn__plan_free(plan);
         tn__graph_free(&graph);
     }
@@ -382,7 +382,7 @@ static void test_thin_tiles(void **state)
         tn__plan *plan = plan_of(&graph);
         snprintf(text, sizeof text, "tn_thin_product<tn_f32, %s> core;", of[i].tile);
         next(plan->program.source, text);
-        assert_int_equal(plan->program.step[0].blocks, of[i].blocks);
+        assert_int_equal(plan->program.step[0].kernel.launch.blocks, of[i].blocks);
         tn__plan_free(plan);
     }
 }
@@ -400,7 +400,7 @@ static void test_goes_on(void **state)
         assert_int_equal(kernels_of(plan) == 1, what == BACK);
         if (back_to_back) {
             const tn__step *step = &plan->program.step[0];
-            assert_int_equal(step->blocks, 100);
+            assert_int_equal(step->kernel.launch.blocks, 100);
             assert_non_null(strstr(step->label, "; matmul multiply"));
             const char *text = next(plan->program.source, "core::run(tile, factor0, factor1");
             text = next(next(text, "__syncthreads();"), "next(held);");
@@ -465,10 +465,10 @@ static void test_whole_factor(void **state)
         assert_int_equal(kernels_of(plan), 1);
         assert_int_equal(strstr(plan->program.source, "tn_whole_product<tn_f32, 28, 32, 7, 4, 4, 8, 20, 2") != NULL,
                          whole);
-        assert_int_equal(step->spread, 1);
+        assert_int_equal(step->kernel.launch.spread, 1);
         assert_int_equal(strstr(plan->program.source, "void TN_BOUNDS(256, 120) ") != NULL, whole);
         if (whole) {
-            assert_int_equal(step->shared, 5 * 28 * 164 * 4 + 2 * 160 * 36 * 4);
+            assert_int_equal(step->kernel.launch.shared, 5 * 28 * 164 * 4 + 2 * 160 * 36 * 4);
             const char *text = next(plan->program.source, "> core;");
             text = next(next(text, "core::bring_a(tile, factor0"), "tn_take_over();");
             text = next(next(text, "core::bring_b(tile, factor1"), "core::run(");
@@ -523,7 +523,7 @@ static void test_room(void **state)
     graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, g, 1));
     tn__plan *plan = plan_of(&graph);
     assert_int_equal(plan->program.step_count, 1);
-    assert_int_equal(plan->program.step[0].blocks, 112 + 16 + 8);
+    assert_int_equal(plan->program.step[0].kernel.launch.blocks, 112 + 16 + 8);
     tn__plan_free(plan);
 }
 
@@ -562,7 +562,7 @@ static void test_special(void **state)
         graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, out, a, b));
         tn__plan *plan = plan_of(&graph);
         assert_int_equal(plan->program.step_count, 1);
-        assert_int_equal(plan->program.step[0].kind, shapes[i].special ? TN__STEP_OP : TN__STEP_KERNEL);
+        assert_int_equal(plan->program.step[0].kind, shapes[i].special ? TN__STEP_PRODUCT : TN__STEP_KERNEL);
         tn__plan_free(plan);
     }
 }

@@ -42,7 +42,7 @@ uint64_t stand_in_hash(uint64_t hash, const void *data, size_t bytes)
 static void found_one(CUfunction function, const char *name)
 {
     for (int i = 0; loading && i < loading->step_count; i++)
-        if (loading->step[i].kind == TN__STEP_KERNEL && strcmp(loading->step[i].kernel, name) == 0) {
+        if (loading->step[i].kind == TN__STEP_KERNEL && strcmp(loading->step[i].kernel.name, name) == 0) {
             if (found_count == MOST_FOUND)
                 abort();
             found[found_count].step = &loading->step[i];
@@ -130,8 +130,10 @@ static int set_kernels(tn__program *program, int count, int *code)
     int before = program->text.kernel_count;
     program->text.kernel_count = count;
     for (int i = 0; i < program->step_count; i++) {
-        int now = program->step[i].code;
-        program->step[i].code = code[i];
+        if (program->step[i].kind != TN__STEP_KERNEL)
+            continue;
+        int now = program->step[i].kernel.code;
+        program->step[i].kernel.code = code[i];
         code[i] = now;
     }
     return before;

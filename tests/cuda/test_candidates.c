@@ -47,13 +47,13 @@ static void load(plan *p, const char *label, int kernels, bool copies)
     for (int k = 0; k < 2; k++)
         p->operand[k] = (tn__operand){.buffer = k, .dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
     for (int i = 0; i < kernels; i++)
-        p->step[i] = (tn__step){.kind = TN__STEP_KERNEL, .kernel = i ? "k1" : "k0", .operand_count = 2,
-                                .output_count = 1, .operand = p->operand, .param_count = 1, .param = &p->param,
-                                .scalar_count = 1, .scalar = &p->slot, .blocks = 1, .threads = 32,
-                                .label = (char *)label, .alpha = -1};
+        p->step[i] = (tn__step){.kind = TN__STEP_KERNEL,
+                                .kernel = {.name = i ? "k1" : "k0", .launch = {.blocks = 1, .threads = 32}},
+                                .operand_count = 2, .output_count = 1, .operand = p->operand, .param_count = 1,
+                                .param = &p->param, .scalar_count = 1, .scalar = &p->slot, .label = (char *)label};
     if (copies)
         p->step[kernels] = (tn__step){.kind = TN__STEP_OP, .op = TN__OP_COPY, .operand_count = 2, .output_count = 1,
-                                      .operand = p->operand, .alpha = -1};
+                                      .operand = p->operand};
     snprintf(p->source, sizeof p->source, "k0 k1 %ld %d %ld", (long)getpid(), texts++, (long)time(NULL));
     p->program = (tn__program){.buffer_count = 2, .buffer = p->buffer, .scalar_count = 1, .scalar_dtype = &p->dtype,
                                .step_count = kernels + copies, .step = p->step, .source = p->source};
@@ -375,7 +375,7 @@ static void test_failure_waits(void **state)
         setup(state);
         load(&p, "take", 1, false);
         device->ops->unload(p.executable);
-        p.step[0].may_fail = true;
+        p.step[0].kernel.may_fail = true;
         assert_int_equal(device->ops->load(device, &p.program, &p.executable), TN_OK);
         cuda->waits = forbidden ? TN__CUDA_WAITS_FORBIDDEN : TN__CUDA_WAITS_REPORTED;
         fake.kernel_runs = spoil;

@@ -118,9 +118,9 @@ static void make(program *g, const problem *p, int way, tn_dtype dtype, tn_matmu
     }
     for (int i = 0; i < p->axes; i++)
         memcpy(&g->param[1 + 3 * i], (int64_t[]){p->step, p->spread, p->pad}, 3 * sizeof *g->param);
-    g->step = (tn__step){.kind = TN__STEP_OP, .op = TN__OP_CONVOLVE + way, .compute = dtype, .precision = precision,
-                         .alpha = -1, .operand_count = OPERANDS, .output_count = 1, .operand = g->operand,
-                         .param = g->param, .param_count = 1 + 3 * p->axes};
+    g->step = (tn__step){.kind = TN__STEP_CONVOLUTION, .op = TN__OP_CONVOLVE + way, .compute = dtype,
+                         .operand_count = OPERANDS, .output_count = 1, .operand = g->operand,
+                         .param = g->param, .param_count = 1 + 3 * p->axes, .convolution.precision = precision};
     g->program = (tn__program){.buffer_count = OPERANDS, .buffer = g->buffer, .step_count = 1, .step = &g->step,
                                .source = ""};
 }
@@ -128,7 +128,7 @@ static void make(program *g, const problem *p, int way, tn_dtype dtype, tn_matmu
 /* The same with all channels last. */
 static void lay_last(program *g)
 {
-    g->step.channels_last = true;
+    g->step.convolution.channels_last = true;
     for (int k = 0; k < OPERANDS; k++) {
         tn__operand *o = &g->operand[k];
         int64_t next = o->dim[1];

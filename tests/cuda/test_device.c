@@ -41,10 +41,10 @@ static void make(one_kernel *one, const char *kernel)
     one->param[0] = 1234;
     one->slot[1] = 1;
     one->dtype[0] = one->dtype[1] = TN_FLOAT32;
-    one->step[0] = (tn__step){.kind = TN__STEP_KERNEL, .kernel = kernel, .operand_count = 1, .output_count = 1,
+    one->step[0] = (tn__step){.kind = TN__STEP_KERNEL, .operand_count = 1, .output_count = 1,
                               .operand = one->operand, .param_count = 3, .param = one->param, .scalar_count = 2,
-                              .scalar = one->slot, .blocks = 7, .threads = 96,
-                              .shared = 512, .label = "add -> sum", .alpha = -1};
+                              .scalar = one->slot, .label = "add -> sum",
+                              .kernel = {.name = kernel, .launch = {.blocks = 7, .threads = 96, .shared = 512}}};
     /* a text of its own in each process, so that caches hold it only if this test put it there */
     snprintf(one->source, sizeof one->source, "%s text of %ld %ld", kernel, (long)time(NULL), (long)getpid());
     one->program = (tn__program){.buffer_count = 2, .buffer = one->buffer, .scalar_count = 2,
@@ -158,7 +158,7 @@ static void test_index_fault(void **state)
     tn__device *device = fake_open();
     one_kernel one;
     make(&one, "k2");
-    one.step[0].may_fail = true;
+    one.step[0].kernel.may_fail = true;
     one.step[0].operand_count = 2;
     one.operand[1].dim[0] = 5;
     fake.words = 5;
@@ -207,10 +207,10 @@ static void test_fault_before_donation(void **state)
     one_kernel one;
     make(&one, "k2");
     strcat(one.source, " and k8");
-    one.step[0].may_fail = true;
+    one.step[0].kernel.may_fail = true;
     one.step[1] = one.step[0];
-    one.step[1].may_fail = false;
-    one.step[1].kernel = "k8";
+    one.step[1].kernel.may_fail = false;
+    one.step[1].kernel.name = "k8";
     one.step[1].operand = &one.operand[1];
     one.buffer[1].kind = TN__BUFFER_DONATED;
     one.program.step_count = 2;
@@ -480,7 +480,7 @@ static void test_copy(void **state)
     make(&one, "k7");
     one.program.source = "";
     one.step[0] = (tn__step){.kind = TN__STEP_OP, .op = TN__OP_COPY, .operand_count = 2, .output_count = 1,
-                             .operand = one.operand, .alpha = -1};
+                             .operand = one.operand};
     one.operand[1].offset = 1;
     float from[6] = {1, 2, 3, 4, 5, 6}, to[4] = {0};
     void *buffers[2] = {to, from};

@@ -47,14 +47,16 @@ static void load(two_steps *t, bool copies, bool overwrites)
                                              .stride = {1}};
         t->slot[i] = i;
         t->dtype[i] = TN_UINT64;
-        t->step[i] = (tn__step){.kind = TN__STEP_KERNEL, .kernel = i ? "k1" : "k0", .operand_count = 2,
+        t->step[i] = (tn__step){.kind = TN__STEP_KERNEL,
+                                .kernel = {.name = i ? "k1" : "k0", .launch = {.blocks = 1, .threads = 32}},
+                                .operand_count = 2,
                                 .output_count = 1,
                                 .operand = t->operand[i], .param_count = 1, .param = &t->param, .scalar_count = 1,
-                                .scalar = &t->slot[i], .blocks = 1, .threads = 32, .label = "work", .alpha = -1};
+                                .scalar = &t->slot[i], .label = "work"};
     }
     if (copies)
         t->step[1] = (tn__step){.kind = TN__STEP_OP, .op = TN__OP_COPY, .operand_count = 2, .output_count = 1,
-                                .operand = t->operand[1], .alpha = -1};
+                                .operand = t->operand[1]};
     if (overwrites)
         t->buffer[2].kind = TN__BUFFER_DONATED;
     snprintf(t->source, sizeof t->source, "k0 k1 %ld %d %ld", (long)getpid(), texts++, (long)time(NULL));
@@ -231,7 +233,7 @@ static void test_guards(void **state)
     assert_false(seen[0].guarded || seen[1].guarded);
     load(&other, false, false);
     device->ops->unload(other.executable);
-    other.step[0].may_fail = true;
+    other.step[0].kernel.may_fail = true;
     assert_int_equal(device->ops->load(device, &other.program, &other.executable), TN_OK);
     for (int i = 0; i < 4; i++) {
         run(&t, 0, 1);
@@ -415,8 +417,8 @@ static void test_overlap(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         two_steps t;
         load(&t, false, cases[c].donated);
-        t.step[0].late_trigger = cases[c].first_late;
-        t.step[1].late_trigger = cases[c].last_late;
+        t.step[0].kernel.launch.late_trigger = cases[c].first_late;
+        t.step[1].kernel.launch.late_trigger = cases[c].last_late;
         for (int i = 0; i < 6 * TN__CUDA_TOGETHER; i++) {
             int at = cases[c].place[i % 2];
             void *buffers[BUFFERS] = {memory[at] + cases[c].behind, memory[at + 1], memory[cases[c].result[i % 2]]};

@@ -63,7 +63,7 @@ static void test_scratch_of_another(void **state)
     for (int k = 0; k < 2; k++)
         operand[k] = (tn__operand){.buffer = k, .dtype = TN_FLOAT32, .ndim = 1, .dim = {N}, .stride = {1}};
     tn__step step = {.kind = TN__STEP_OP, .op = TN__OP_SORT, .compute = TN_FLOAT32, .operand_count = 2,
-                     .output_count = 1, .operand = operand, .alpha = -1};
+                     .output_count = 1, .operand = operand};
     tn__buffer buffer[] = {{.kind = TN__BUFFER_OUTPUT, .bytes = N * sizeof(float)}, {.kind = TN__BUFFER_INPUT}};
     tn__program program = {.buffer_count = 2, .buffer = buffer, .step_count = 1, .step = &step};
     tn__executable *executable = NULL;

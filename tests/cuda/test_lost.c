@@ -28,9 +28,10 @@ static tn_status run_once(tn__device *device, void *memory, float *back, tn__exe
     static int64_t stride = 1;
     static int slot;
     static tn__operand operand = {.dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
-    static tn__step step = {.kind = TN__STEP_KERNEL, .kernel = "k0", .operand_count = 1, .output_count = 1,
+    static tn__step step = {.kind = TN__STEP_KERNEL, .kernel = {.name = "k0", .launch = {.blocks = 1, .threads = 4}},
+                            .operand_count = 1, .output_count = 1,
                             .operand = &operand, .param_count = 1, .param = &stride, .scalar_count = 1,
-                            .scalar = &slot, .blocks = 1, .threads = 4, .label = "add", .alpha = -1};
+                            .scalar = &slot, .label = "add"};
     static tn__buffer buffer = {.kind = TN__BUFFER_INPUT};
     static tn_dtype dtype = TN_UINT64;
     static tn__program program = {.buffer_count = 1, .buffer = &buffer, .scalar_count = 1, .scalar_dtype = &dtype,

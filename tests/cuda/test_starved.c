@@ -33,17 +33,17 @@ static tn_status load_and_run(void *user)
     tn_dtype dtype = TN_FLOAT32;
     tn__buffer buffer[5] = {{.kind = TN__BUFFER_INPUT}};
     tn__step step[] = {
-        {.kind = TN__STEP_KERNEL, .kernel = "k1", .operand_count = 2, .operand = move, .blocks = 1, .threads = 32},
-        {.kind = TN__STEP_OP, .op = TN__OP_COPY, .operand_count = 2, .output_count = 1, .operand = move,
-         .alpha = -1},
-        {.kind = TN__STEP_OP, .op = TN__OP_CONST, .operand_count = 1, .output_count = 1, .operand = move, .alpha = -1,
+        {.kind = TN__STEP_KERNEL, .operand_count = 2, .operand = move,
+         .kernel = {.name = "k1", .launch = {.blocks = 1, .threads = 32}}},
+        {.kind = TN__STEP_OP, .op = TN__OP_COPY, .operand_count = 2, .output_count = 1, .operand = move},
+        {.kind = TN__STEP_OP, .op = TN__OP_CONST, .operand_count = 1, .output_count = 1, .operand = move,
          .scalar_count = 1, .scalar = &slot},
-        {.kind = TN__STEP_OP, .op = TN__OP_MATMUL, .compute = TN_FLOAT32, .operand_count = 3, .operand = product,
-         .alpha = 0},
+        {.kind = TN__STEP_PRODUCT, .op = TN__OP_MATMUL, .compute = TN_FLOAT32, .operand_count = 3, .operand = product,
+         .product.alpha = 0},
         {.kind = TN__STEP_OP, .op = TN__OP_SCATTER_ADD, .compute = TN_FLOAT32, .axes = 1, .operand_count = 4,
-         .output_count = 1, .operand = scatter, .alpha = -1},
+         .output_count = 1, .operand = scatter},
         {.kind = TN__STEP_OP, .op = TN__OP_SCATTER_ADD, .compute = TN_FLOAT32, .axes = 1, .operand_count = 4,
-         .output_count = 1, .operand = many, .alpha = -1},
+         .output_count = 1, .operand = many},
     };
     char source[64];
     snprintf(source, sizeof source, "k1 %d of %ld", w->text++, (long)getpid());

@@ -45,8 +45,12 @@ typedef struct one_step {
 static void begin(one_step *one, int op, tn_dtype dtype)
 {
     memset(one, 0, sizeof *one);
-    one->step = (tn__step){.kind = TN__STEP_OP, .op = op, .compute = (tn_dtype)tn__dtypes[dtype].compute, .alpha = -1,
+    one->step = (tn__step){.kind = TN__STEP_OP, .op = op, .compute = (tn_dtype)tn__dtypes[dtype].compute,
                            .output_count = 1, .operand = one->operand, .scalar = one->slot, .label = "test"};
+    if (op != TN__OP_MATMUL)
+        return;
+    one->step.kind = TN__STEP_PRODUCT;
+    one->step.product.alpha = -1;
 }
 
 static void put(char *memory, int64_t i, tn_dtype dtype, double value)
@@ -267,7 +271,7 @@ static void run_windows(tn__device *device, const windows *w, int first, int cou
     for (int k = first > w->copies ? first : w->copies; k < last; k++)
         slot[fills++] = w->slot[k];
     tn__buffer buffer[2] = {{.kind = TN__BUFFER_OUTPUT, .bytes = w->bytes[0]}, {.kind = TN__BUFFER_INPUT}};
-    tn__step step = {.kind = TN__STEP_OP, .op = first < w->copies ? TN__OP_COPY : TN__OP_CONST, .alpha = -1,
+    tn__step step = {.kind = TN__STEP_OP, .op = first < w->copies ? TN__OP_COPY : TN__OP_CONST,
                      .compute = (tn_dtype)tn__dtypes[operand[0].dtype].compute, .output_count = count,
                      .operand_count = operands, .operand = operand, .scalar_count = fills, .scalar = slot};
     tn__program program = {.buffer_count = 2, .buffer = buffer, .scalar_count = all, .step_count = 1, .step = &step,
@@ -649,13 +653,13 @@ static void multiply(tn_dtype dtype, int ndim, const int64_t *batch, int64_t m, 
             operand[i]->stride[ndim] = 1;
             operand[i]->stride[ndim + 1] = operand[i]->dim[ndim] > 0 ? operand[i]->dim[ndim] : 1;
         }
-    one.step.beta = (int)between(0, 1);
+    one.step.product.beta = (int)between(0, 1);
     if (between(0, 1)) {
-        one.step.alpha = 0;
+        one.step.product.alpha = 0;
         one.step.scalar_count = 1;
         one.scalar_dtype[0] = dtype;
         one.scalar[0] = tn__scalar_from_double(dtype == TN_BOOL ? 1 : 2, dtype).bits;
-        one.step.negate_alpha = dtype != TN_BOOL && between(0, 1);
+        one.step.product.negate_alpha = dtype != TN_BOOL && between(0, 1);
     }
     compare(&one);
 }

@@ -30,11 +30,11 @@ static tn_status look_and_load(tn__device *device, const tn__program *program, t
     bool updated = false; /* by a step so far: what may fail comes first */
     for (int i = 0; i < program->step_count; i++) {
         const tn__step *s = &program->step[i];
-        seen.failing += s->may_fail;
-        assert_false(s->may_fail && updated);
+        seen.failing += tn__step_may_fail(s);
+        assert_false(tn__step_may_fail(s) && updated);
         for (int k = 0; k < s->output_count; k++)
             updated = updated || program->buffer[s->operand[k].buffer].kind == TN__BUFFER_DONATED;
-        for (int k = 0; k < s->output_count && s->may_fail; k++)
+        for (int k = 0; k < s->output_count && tn__step_may_fail(s); k++)
             assert_int_not_equal(program->buffer[s->operand[k].buffer].kind, TN__BUFFER_DONATED);
     }
     return load(device, program, executable);

@@ -131,7 +131,7 @@ static bool has_library(void)
                              {.dtype = TN_FLOAT32, .ndim = 4, .dim = {2, 3, 8, 8}, .stride = {192, 64, 8, 1}},
                              {.dtype = TN_FLOAT32, .ndim = 4, .dim = {4, 3, 3, 3}, .stride = {27, 9, 3, 1}}};
     int64_t param[] = {1, 1, 1, 0, 1, 1, 0};
-    tn__step step = {.kind = TN__STEP_OP, .op = TN__OP_CONVOLVE, .compute = TN_FLOAT32, .operand_count = 3,
+    tn__step step = {.kind = TN__STEP_CONVOLUTION, .op = TN__OP_CONVOLVE, .compute = TN_FLOAT32, .operand_count = 3,
                      .output_count = 1, .operand = operand, .param = param, .param_count = 7};
     return device->capabilities.convolutions && device->ops->convolves(device, &step);
 }

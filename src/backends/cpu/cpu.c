@@ -71,7 +71,7 @@ static tn_status load_whole(const tn__program *program, tn__executable *executab
         return tn__fail_memory("load", program->step_count * sizeof(*kernel));
     for (int i = 0; i < program->step_count; i++)
         if (program->step[i].kind == TN__STEP_KERNEL)
-            kernel[count++] = program->step[i].kernel;
+            kernel[count++] = program->step[i].kernel.name;
     tn_status status = count ? tn__cpu_module_load(program->source, count, kernel, &executable->module[0]) : TN_OK;
     tn__free(kernel);
     return status;
@@ -100,8 +100,9 @@ static tn_status cpu_load(tn__device *device, const tn__program *program, tn__ex
         tn__cpu_step *step = &loaded->step[i];
         step->step = &program->step[i];
         step->program = program;
-        status = step->step->kind == TN__STEP_OP ? tn__cpu_prepare_operation(step)
-                                                 : tn__cpu_prepare_kernel(step, loaded->module[step->step->code]);
+        status = step->step->kind == TN__STEP_KERNEL
+                     ? tn__cpu_prepare_kernel(step, loaded->module[step->step->kernel.code])
+                     : tn__cpu_prepare_operation(step);
     }
     if (status != TN_OK) {
         cpu_unload(loaded);

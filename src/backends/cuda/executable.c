@@ -88,7 +88,7 @@ static tn_status prepare_step(tn__executable *executable, tn__cuda_step *step)
 {
     if (step->step->kind == TN__STEP_KERNEL)
         return tn__cuda_prepare_kernel(step, executable->device,
-                                       executable->module ? executable->module[step->step->code] : NULL);
+                                       executable->module ? executable->module[step->step->kernel.code] : NULL);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].op == step->step->op)
             return operations[i].prepare(step, executable->device);
@@ -101,7 +101,7 @@ static tn_status make_factors(tn__executable *executable)
     tn__cuda_device *device = executable->device;
     bool products = false;
     for (int i = 0; i < program->step_count; i++)
-        products = products || (program->step[i].kind == TN__STEP_OP && program->step[i].op == TN__OP_MATMUL);
+        products = products || program->step[i].kind == TN__STEP_PRODUCT;
     if (!products)
         return TN_OK;
     return tn__cuda_own_memory(device, &executable->factors, FACTORS * (size_t)program->step_count, "load");
@@ -123,7 +123,7 @@ static bool keeps_memory(const tn__step *step)
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
         if (step->op == without[i])
             return false;
-    return step->kind == TN__STEP_OP;
+    return step->kind != TN__STEP_KERNEL;
 }
 
 static tn_status load_modules(tn__executable *executable)
@@ -151,7 +151,7 @@ static tn_status load_steps(tn__executable *executable)
         step->program = program;
         step->number = i;
         step->fault_extent = -1;
-        step->may_fail = program->step[i].may_fail;
+        step->may_fail = tn__step_may_fail(&program->step[i]);
         step->overwrites = overwrites(program, &program->step[i]);
         status = prepare_step(executable, step);
         executable->may_fail = executable->may_fail || step->may_fail;
@@ -281,7 +281,7 @@ void tn__cuda_unload(tn__executable *executable)
 tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int64_t operand, int64_t index)
 {
     const tn__step *s = executable->step[step].step;
-    const char *name = s->label ? s->label : s->kernel ? s->kernel : "index";
+    const char *name = s->label ? s->label : tn__step_kernel(s) ? tn__step_kernel(s) : "index";
     if (executable->step[step].failed)
         return tn__error_record(TN_ERR_VALUE, s->label ? s->label : "linalg", "%s", executable->step[step].failed);
     const tn__operand *at = operand > 0 && operand <= s->operand_count ? &s->operand[operand - 1] : &s->operand[0];

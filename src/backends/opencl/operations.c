@@ -66,14 +66,14 @@ static int64_t copy(const tn__step *step, int k, void *const *buffers, const uin
 static uint64_t alpha_of(const tn__program *program, const tn__step *step, const uint64_t *scalars)
 {
     bool whole = !tn_dtype_is_float(step->operand[0].dtype);
-    tn_dtype dtype = step->alpha < 0 ? TN_INT64 : program->scalar_dtype[step->alpha];
-    tn__scalar scalar = step->alpha < 0 ? tn__scalar_from_int(1, TN_INT64) : (tn__scalar){0};
-    if (step->alpha >= 0)
-        memcpy(&scalar, &scalars[step->alpha], sizeof(uint64_t));
+    tn_dtype dtype = step->product.alpha < 0 ? TN_INT64 : program->scalar_dtype[step->product.alpha];
+    tn__scalar scalar = step->product.alpha < 0 ? tn__scalar_from_int(1, TN_INT64) : (tn__scalar){0};
+    if (step->product.alpha >= 0)
+        memcpy(&scalar, &scalars[step->product.alpha], sizeof(uint64_t));
     int64_t integer = whole ? tn__scalar_to_int(scalar, dtype) : 0;
     double real = whole ? 0 : tn__scalar_to_double(scalar, dtype);
-    real = step->negate_alpha ? -real : real;
-    uint64_t bits = (uint64_t)(step->negate_alpha ? -integer : integer);
+    real = step->product.negate_alpha ? -real : real;
+    uint64_t bits = (uint64_t)(step->product.negate_alpha ? -integer : integer);
     if (!whole)
         memcpy(&bits, &real, sizeof bits);
     return bits;
@@ -89,7 +89,7 @@ static int64_t product(const tn__program *program, const tn__step *step, void *c
     w[COLUMNS] = (uint64_t)o[OUT].dim[batches + 1];
     w[DEPTH] = (uint64_t)o[A].dim[batches + 1];
     w[ALPHA] = alpha_of(program, step, scalars);
-    w[BETA] = (uint64_t)step->beta;
+    w[BETA] = (uint64_t)step->product.beta;
     w[PRODUCT_AXES] = (uint64_t)batches;
     for (int i = OUT; i <= B; i++) {
         w[i] = address(&o[i], buffers);

@@ -25,8 +25,8 @@ struct tn__executable {
 
 static size_t words_of(const tn__step *s)
 {
-    return s->kind == TN__STEP_OP ? (size_t)tn__cl_operation_launches(s) * TN__CL_OPERATION_WORDS
-                                  : (size_t)(s->operand_count + s->param_count + s->scalar_count + 1);
+    return s->kind == TN__STEP_KERNEL ? (size_t)(s->operand_count + s->param_count + s->scalar_count + 1)
+                                      : (size_t)tn__cl_operation_launches(s) * TN__CL_OPERATION_WORDS;
 }
 
 static tn_status find_kernels(tn__executable *e)
@@ -37,10 +37,10 @@ static tn_status find_kernels(tn__executable *e)
                               : tn__fail_memory("load", sizeof *kernel);
     for (int i = 0; i < e->step_count && status == TN_OK; i++) {
         const tn__step *s = &program->step[i];
-        if (s->kind == TN__STEP_OP)
+        if (s->kind != TN__STEP_KERNEL)
             status = tn__cl_prepare_operation(e->device, s, &e->step[i].kernel);
         else
-            e->step[i].kernel = kernel[s->code];
+            e->step[i].kernel = kernel[s->kernel.code];
     }
     tn__free(kernel);
     return status;
@@ -117,17 +117,17 @@ static tn_status run_kernel(const tn__executable *e, const tn__step *s, void *co
     memcpy(w, s->param, (size_t)s->param_count * sizeof *w);
     for (int k = 0; k < s->scalar_count; k++)
         w[s->param_count + k] = scalars[s->scalar[k]];
-    launch->blocks = (size_t)s->blocks;
-    launch->threads = (size_t)s->threads;
-    launch->shared = (size_t)s->shared;
-    if (s->may_fail)
+    launch->blocks = (size_t)s->kernel.launch.blocks;
+    launch->threads = (size_t)s->kernel.launch.threads;
+    launch->shared = (size_t)s->kernel.launch.shared;
+    if (s->kernel.may_fail)
         memset(fault, 0, FAULT_WORDS * sizeof *fault);
     tn_status status = tn__cl_start(e->device, launch, fault);
-    if (status != TN_OK || !s->may_fail || (status = wait(e)) != TN_OK || !fault[0])
+    if (status != TN_OK || !s->kernel.may_fail || (status = wait(e)) != TN_OK || !fault[0])
         return status;
     const tn__operand *operand = &s->operand[fault[0] - 1];
     char text[TN__POSITION_TEXT];
-    return tn__fail(TN_ERR_INDEX, s->label ? s->label : s->kernel, "%s",
+    return tn__fail(TN_ERR_INDEX, s->label ? s->label : s->kernel.name, "%s",
                     tn__position_met(text, fault[1], "", operand->ndim ? operand->dim[operand->ndim - 1] : 0));
 }
 
@@ -151,7 +151,7 @@ tn_status tn__cl_run(tn__executable *e, void *const *buffers, const uint64_t *sc
         const tn__step *s = &e->program->step[i];
         tn__cl_launch launch = {.kernel = e->step[i].kernel, .words = e->words + e->step[i].words};
         list_reached(e, s, buffers, &launch);
-        status = (s->kind == TN__STEP_OP ? run_operation : run_kernel)(e, s, buffers, scalars, &launch);
+        status = (s->kind == TN__STEP_KERNEL ? run_kernel : run_operation)(e, s, buffers, scalars, &launch);
     }
     tn_status waited = wait(e);
     pthread_mutex_unlock(&e->device->lock);

@@ -285,8 +285,8 @@ static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_
     call->piece = nest_function(emitter, &p, call->name);
     call->param = f->first_param;
     call->waits = nest->product.there;
-    s->items = items;
-    s->item_cost = items ? work / items + 1 : 1;
+    s->kernel.items = items;
+    s->kernel.item_cost = items ? work / items + 1 : 1;
     s->operations += tn__nest_points(nest) * (nest->expr_count - nest->access_count / 2);
     if (nest->product.there)
         s->operations += 2 * tn__nest_points(nest) * tn__product_extents_of(nest).depth;
@@ -299,20 +299,21 @@ static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel
                          tn__part_launch *launch)
 {
     tn__step *s = &f->step->step;
+    tn__kernel_launch *to = &s->kernel.launch;
     bool done = true;
     for (int i = 0; i < parts && emitter->target->launch; i++) {
         tn__part_launch *l = &launch[i];
         emitter->target->launch(emitter, &part[i], parts == 1, l);
-        s->blocks += l->blocks;
-        s->threads = l->threads > s->threads ? l->threads : s->threads;
-        s->shared = l->shared > s->shared ? l->shared : s->shared;
-        s->most_threads = l->most_threads > s->most_threads ? l->most_threads : s->most_threads;
-        s->resident = parts == 1 ? l->resident : 0;
+        to->blocks += l->blocks;
+        to->threads = l->threads > to->threads ? l->threads : to->threads;
+        to->shared = l->shared > to->shared ? l->shared : to->shared;
+        to->most_threads = l->most_threads > to->most_threads ? l->most_threads : to->most_threads;
+        to->resident = parts == 1 ? l->resident : 0;
         /* the first kernel and the last one, of a run that begins so */
-        if (l->registers && s->late_trigger && emitter->resident_products)
-            s->registers = l->registers;
-        s->spread = l->spread && (!s->spread || l->spread < s->spread) ? l->spread : s->spread;
-        s->cluster = l->cluster;
+        if (l->registers && to->late_trigger && emitter->resident_products)
+            to->registers = l->registers;
+        to->spread = l->spread && (!to->spread || l->spread < to->spread) ? l->spread : to->spread;
+        to->cluster = l->cluster;
         l->param = s->param_count;
         done = done && (parts == 1 || add_param(f, l->blocks));
     }
@@ -347,7 +348,7 @@ bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts,
             add_operands(&f, nest[i], call, i, TN__ACCESS_LOAD) && add_operands(&f, nest[i], call, i, TN__ACCESS_INDEX);
     for (int i = count - 1; i >= 0 && done; i--) { /* one that is called before the one that calls it */
         done = emit_nest(emitter, &f, nest[i], &call[i], i + 1 < count ? &call[i + 1] : NULL);
-        all_cost += step->step.items * step->step.item_cost;
+        all_cost += step->step.kernel.items * step->step.kernel.item_cost;
     }
     for (int i = 0; i < count && done; i++) {
         tn__text_addf(&label, "%s", !i ? "" : call[i].part == call[i - 1].part ? "; " : " | ");
@@ -355,16 +356,17 @@ bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts,
     }
     tn__free(f.slot);
     if (count > 1) {
-        step->step.items = 1;
-        step->step.item_cost = all_cost;
+        step->step.kernel.items = 1;
+        step->step.kernel.item_cost = all_cost;
     }
-    step->step.may_fail = step->may_fail;
+    tn__kernel_step *kernel = &step->step.kernel;
+    kernel->may_fail = step->may_fail;
     step->step.operand_count = step->operand_count;
     done = done && add_launches(emitter, &f, part, parts, launch);
     char name[24] = "";
     if (done)
-        step->step.code = kernel_function(emitter, &step->step, count, call, launch, name);
-    step->step.kernel = tn__strdup(name);
+        kernel->code = kernel_function(emitter, &step->step, count, call, launch, name);
+    kernel->name = tn__strdup(name);
     step->step.label = tn__text_take(&label);
-    return done && step->step.code >= 0 && step->step.kernel && step->step.label && !emitter->failed;
+    return done && kernel->code >= 0 && kernel->name && step->step.label && !emitter->failed;
 }

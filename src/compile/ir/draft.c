@@ -33,14 +33,35 @@ bool tn__draft_init(tn__draft *draft, tn__graph *graph)
     return draft->home && draft->stored && draft->fold && draft->kept && draft->placed;
 }
 
-tn__draft_step *tn__draft_add(tn__draft *draft, tn__step_kind kind)
+static tn__draft_step *add(tn__draft *draft, tn__step_kind kind)
 {
     if (!tn__grow((void **)&draft->step, &draft->step_capacity, (size_t)draft->step_count + 1, sizeof *draft->step))
         return NULL;
     tn__draft_step *step = &draft->step[draft->step_count++];
     memset(step, 0, sizeof *step);
     step->step.kind = kind;
-    step->step.alpha = -1;
+    return step;
+}
+
+tn__draft_step *tn__draft_add_kernel(tn__draft *draft) { return add(draft, TN__STEP_KERNEL); }
+
+static tn__step_kind kind_of(tn__op op)
+{
+    int kind = tn__ops[op].kind;
+    return kind == TN__KIND_MATMUL ? TN__STEP_PRODUCT :
+           kind == TN__KIND_CONVOLVE ? TN__STEP_CONVOLUTION : TN__STEP_OP;
+}
+
+tn__draft_step *tn__draft_add_op(tn__draft *draft, tn__op op)
+{
+    tn__draft_step *step = add(draft, kind_of(op));
+    if (!step)
+        return NULL;
+    step->step.op = op;
+    if (step->step.kind == TN__STEP_PRODUCT)
+        step->step.product = (tn__product_step){.alpha = -1, .precision = draft->precision};
+    if (step->step.kind == TN__STEP_CONVOLUTION)
+        step->step.convolution.precision = draft->precision;
     return step;
 }
 
@@ -95,7 +116,8 @@ void tn__draft_step_free(tn__draft_step *step)
     tn__free(step->step.scalar);
     tn__free(step->step.param);
     tn__free(step->step.label);
-    tn__free((char *)step->step.kernel);
+    if (step->step.kind == TN__STEP_KERNEL)
+        tn__free((char *)step->step.kernel.name);
 }
 
 void tn__draft_free(tn__draft *draft)

@@ -79,8 +79,9 @@ static inline bool tn__is_folded(const tn__draft *draft, int v)
 }
 
 bool tn__draft_init(tn__draft *draft, tn__graph *graph);
-/* These: NULL or false without memory. A step pointer is valid until the next tn__draft_add. */
-tn__draft_step *tn__draft_add(tn__draft *draft, tn__step_kind kind);
+/* These: NULL or false without memory. A step pointer is valid until the next one is added. */
+tn__draft_step *tn__draft_add_kernel(tn__draft *draft);
+tn__draft_step *tn__draft_add_op(tn__draft *draft, tn__op op);
 bool tn__draft_operand_add(tn__draft_step *step, const tn__window *window, tn_dtype dtype);
 /* A new value of `size` elements that is none of the recording's: scratch memory that one step writes and another
  * reads. Its number; -1 without memory. May move draft->stored. */

@@ -30,7 +30,7 @@ void tn__plan_print(const tn__plan *plan, tn__text *text)
     for (int i = 0; i < p->step_count; i++) {
         const tn__step *s = &p->step[i];
         char number[16];
-        snprintf(number, sizeof number, "k%d", s->code);
+        snprintf(number, sizeof number, "k%d", s->kind == TN__STEP_KERNEL ? s->kernel.code : 0);
         tn__text_addf(text, "  %2d %-8s %s\n", i + 1, s->kind == TN__STEP_KERNEL ? number : tn__ops[s->op].name,
                       s->label ? s->label : "");
         tn__text_add(text, "     writes");

@@ -58,10 +58,9 @@ static bool lower_update(tn__draft *draft, int v)
     leaf = whole;
     leaf.base = value->in[0];
     tn_dtype dtype = value->dtype;
-    tn__draft_step *copy = tn__draft_add(draft, TN__STEP_OP);
+    tn__draft_step *copy = tn__draft_add_op(draft, TN__OP_COPY);
     if (!copy || !tn__draft_operand_add(copy, &whole, dtype) || !tn__draft_operand_add(copy, &leaf, dtype))
         return false;
-    copy->step.op = TN__OP_COPY;
     copy->step.compute = dtype;
     copy->output_count = 1;
     copy->adopts = true;
@@ -70,9 +69,9 @@ static bool lower_update(tn__draft *draft, int v)
         return false;
     tn__draft_step *step = &draft->step[draft->step_count - 1];
     step->operand[0].value = v;
-    step->step.alpha = scalar;
-    step->step.negate_alpha = true;
-    step->step.beta = 1;
+    step->step.product.alpha = scalar;
+    step->step.product.negate_alpha = true;
+    step->step.product.beta = 1;
     step->step.label = tn__strdup("subtracted in place");
     return step->step.label != NULL;
 }
@@ -164,7 +163,7 @@ static bool lower_epilogue(tn__draft *draft, int v)
     step->operand[0].value = v;
     if (!tn__draft_operand_add(step, &row, TN_FLOAT32))
         return false;
-    step->step.bias = true;
+    step->step.product.bias = true;
     step->step.bytes += shape->dim[1] * (int64_t)sizeof(float);
     step->step.operations += shape->size;
     step->step.label = tn__strdup("product + bias");

@@ -23,7 +23,7 @@ static bool operand(tn__draft *draft, tn__draft_step *step, int v)
 
 static tn__draft_step *op_step(tn__draft *draft, tn__op op, int out, const tn__window *window)
 {
-    tn__draft_step *step = tn__draft_add(draft, TN__STEP_OP);
+    tn__draft_step *step = tn__draft_add_op(draft, op);
     if (!step)
         return NULL;
     const tn__value *v = &draft->graph->value[out];
@@ -33,7 +33,6 @@ static tn__draft_step *op_step(tn__draft *draft, tn__op op, int out, const tn__w
         tn__strides_contiguous(whole.ndim, whole.dim, whole.stride);
         window = &whole;
     }
-    step->step.op = op;
     step->step.compute = tn__dtypes[v->dtype].compute;
     step->output_count = 1;
     step->operand = NULL;
@@ -286,7 +285,6 @@ bool tn__lower_value(tn__draft *draft, int v)
         if (!operand(draft, step, value->in[i]))
             return false;
     step = &draft->step[draft->step_count - 1];
-    step->step.precision = draft->precision;
     if (tn__value_kind(value) == TN__KIND_REDUCE) {
         step->step.axes = value->attr.axes;
         step->step.compute = tn__dtypes[draft->graph->value[value->in[0]].dtype].compute;
@@ -297,7 +295,8 @@ bool tn__lower_value(tn__draft *draft, int v)
         step->step.compute = draft->graph->value[value->in[0]].dtype;
         if (value->attr.ints && !set_modes(&step->step, value->attr.ints))
             return false;
-        step->step.channels_last = value->attr.last;
+        if (step->step.kind == TN__STEP_CONVOLUTION)
+            step->step.convolution.channels_last = value->attr.last;
         for (int i = 0; i < step->operand_count && value->attr.last; i++)
             channels_first(&step->operand[i]);
     } else if (tn__value_kind(value) == TN__KIND_MAP) {

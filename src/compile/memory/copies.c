@@ -172,7 +172,7 @@ static void narrow(const tn__draft *draft, tn__draft_step *s, const box *b)
 /* A copy of the step at the end of the draft. */
 static tn__draft_step *repeat(tn__draft *draft, int step)
 {
-    tn__draft_step *to = tn__draft_add(draft, TN__STEP_OP), *from = &draft->step[step];
+    tn__draft_step *to = tn__draft_add_op(draft, draft->step[step].step.op), *from = &draft->step[step];
     if (!to)
         return NULL;
     tn__step own = from->step;
@@ -352,7 +352,7 @@ static bool close_group(tn__draft *draft, group *g)
         operations += m->step.operations;
     }
     tn__step own = {.kind = TN__STEP_OP, .op = copies ? TN__OP_COPY : TN__OP_CONST, .compute = last->step.compute,
-                    .alpha = -1, .scalar = scalar, .scalar_count = fills, .bytes = bytes, .operations = operations};
+                    .scalar = scalar, .scalar_count = fills, .bytes = bytes, .operations = operations};
     for (int i = 0; i < count; i++) {
         tn__draft_step_free(&draft->step[g->member[i]]);
         draft->step[g->member[i]] = (tn__draft_step){.operand_count = 0};

@@ -87,8 +87,9 @@ static bool rearrange(donor *p)
     int count = 0;
     for (int i = p->head; i >= 0; i = p->step[i].next)
         steps[count++] = draft->step[i];
-    if (p->head > 0) /* only what was emitted as the first step reads late all that a run may overwrite */
-        steps[0].step.late_trigger = false;
+    /* only what was emitted as the first step reads late all that a run may overwrite */
+    if (p->head > 0 && steps[0].step.kind == TN__STEP_KERNEL)
+        steps[0].step.kernel.launch.late_trigger = false;
     for (int i = 0; i < draft->step_count; i++)
         if (p->step[i].gone)
             tn__draft_step_free(&draft->step[i]);

@@ -38,8 +38,9 @@ static bool takes(const tn__graph *graph, const tn__device *device, const tn__va
     tn__operand operand[] = {operand_of(v, last), operand_of(a, last), operand_of(b, last)};
     int64_t param[1 + 3 * TN_MAX_NDIM];
     memcpy(param, v->attr.ints->v, sizeof *param * (size_t)v->attr.ints->count);
-    tn__step step = {.kind = TN__STEP_OP, .op = (int)step_op(v->op), .compute = v->dtype, .precision = precision,
-                     .channels_last = last, .operand_count = 3, .output_count = 1, .operand = operand, .param = param,
+    tn__step step = {.kind = TN__STEP_CONVOLUTION, .op = (int)step_op(v->op), .compute = v->dtype,
+                     .convolution = {.precision = precision, .channels_last = last},
+                     .operand_count = 3, .output_count = 1, .operand = operand, .param = param,
                      .param_count = v->attr.ints->count};
     return device->ops->convolves((tn__device *)device, &step);
 }

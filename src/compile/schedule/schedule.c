@@ -172,9 +172,9 @@ static bool emit_launch(tn__fusion_groups *s, tn__draft *draft, int launch, bool
     if (count == 1 && part[0].count == 1 && emitter->target->splits &&
         emitter->target->splits(emitter, part[0].nest[0]))
         return tn__emit_split(draft, emitter, part[0].nest[0]);
-    tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
+    tn__draft_step *step = tn__draft_add_kernel(draft);
     if (step)
-        step->step.late_trigger = first || last;
+        step->step.kernel.launch.late_trigger = first || last;
     return step && tn__emit_step(emitter, part, count, step);
 }
 

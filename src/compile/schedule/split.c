@@ -88,7 +88,7 @@ bool tn__emit_split(tn__draft *draft, tn__emitter *emitter, tn__nest *nest)
     }
     for (tn__part part = TN__PART_PARTIAL; part <= TN__PART_FINAL; part++) {
         choose_part(nest, part);
-        tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
+        tn__draft_step *step = tn__draft_add_kernel(draft);
         if (!step || !tn__emit_step(emitter, &(tn__kernel_part){.nest = &nest, .count = 1}, 1, step))
             return false;
     }

@@ -40,7 +40,7 @@ static tn_status kernel_fault(const tn__step *step, const int64_t *fault)
     const tn__operand *operand = &step->operand[fault[0] - 1];
     int64_t extent = operand->ndim ? operand->dim[operand->ndim - 1] : 0;
     char text[TN__POSITION_TEXT];
-    return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel, "%s",
+    return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel.name, "%s",
                     tn__position_met(text, fault[1], "", extent));
 }
 
@@ -53,7 +53,7 @@ static tn_status kernel_run_step(const tn__cpu_step *step, void *const *buffers,
         size_t bytes = s->operand_count * sizeof(*p);
         many = tn__alloc(bytes);
         if (many == NULL)
-            return tn__fail_memory(s->kernel, bytes);
+            return tn__fail_memory(s->kernel.name, bytes);
         p = many;
     }
     for (int k = 0; k < s->operand_count; k++)
@@ -61,7 +61,7 @@ static tn_status kernel_run_step(const tn__cpu_step *step, void *const *buffers,
 
     const kernel_data *data = step->data;
     kernel_run run = {.kernel = data->kernel, .step = s, .p = p, .s = scalars};
-    tn__cpu_for(s->items, s->item_cost, kernel_part, &run);
+    tn__cpu_for(s->kernel.items, s->kernel.item_cost, kernel_part, &run);
     tn__free(many);
     return run.faulted ? kernel_fault(s, run.fault) : TN_OK;
 }
@@ -70,8 +70,8 @@ tn_status tn__cpu_prepare_kernel(tn__cpu_step *step, const tn__cpu_module *modul
 {
     kernel_data *data = tn__calloc(1, sizeof(*data));
     if (data == NULL)
-        return tn__fail_memory(step->step->kernel, sizeof(*data));
-    data->kernel = tn__cpu_module_kernel(module, step->step->kernel);
+        return tn__fail_memory(step->step->kernel.name, sizeof(*data));
+    data->kernel = tn__cpu_module_kernel(module, step->step->kernel.name);
     step->data = data;
     step->run = kernel_run_step;
     return TN_OK;

@@ -21,7 +21,7 @@ void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul)
     matmul->n = operand[TN__MATMUL_OUT].dim[axes - 1];
     matmul->k = operand[TN__MATMUL_A].dim[axes - 1];
     matmul->work = tn__dtypes[step->step->compute].compute;
-    matmul->beta = step->step->beta != 0;
+    matmul->beta = step->step->product.beta != 0;
     tn__cpu_space_make(&matmul->batch, ~0u, batch_axes, operand[0].dim, TN__MATMUL_OPERANDS, stride, itemsize);
 }
 
@@ -39,11 +39,11 @@ tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *sca
 {
     tn__matmul_factor factor = {.i64 = 0};
     tn_dtype work = tn__dtypes[step->step->compute].compute;
-    int slot = step->step->alpha;
+    int slot = step->step->product.alpha;
     uint64_t one = 1, value = slot < 0 ? one : scalars[slot];
     tn_dtype from = slot < 0 ? TN_UINT64 : step->program->scalar_dtype[slot];
     tn__cpu_cast_of(work, from)((char *)&factor, 0, (const char *)&value, 0, 1);
-    if (step->step->negate_alpha)
+    if (step->step->product.negate_alpha)
         negate(&factor, work);
     return factor;
 }

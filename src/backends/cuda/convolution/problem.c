@@ -44,7 +44,7 @@ bool tn__cudnn_problem_of(const tn__step *step, tn__cudnn_problem *p)
     memset(p, 0, sizeof *p);
     p->way = (tn__cudnn_way)(step->op - TN__OP_CONVOLVE);
     p->dtype = dtype;
-    p->tf32 = dtype == TN_FLOAT32 && step->precision == TN_MATMUL_TF32;
+    p->tf32 = dtype == TN_FLOAT32 && step->convolution.precision == TN_MATMUL_TF32;
     /* Among engines for weights are some that round factors to TF32 and do not say so: of cuDNN 9.14 on an H200, by
      * errors of 6e-4 and 96 TFLOP/s. */
     if (p->way == TN__CUDNN_WEIGHTS && dtype == TN_FLOAT32 && !p->tf32)
@@ -53,7 +53,7 @@ bool tn__cudnn_problem_of(const tn__step *step, tn__cudnn_problem *p)
     p->groups = step->param[0];
     p->step[0] = p->spread[0] = 1;
     for (int k = 0; k < TENSORS; k++)
-        lay(p, tn__cudnn_operands[p->way][k], &step->operand[k], step->channels_last);
+        lay(p, tn__cudnn_operands[p->way][k], &step->operand[k], step->convolution.channels_last);
     for (int i = 0; i < given; i++) {
         const int64_t *window = &step->param[1 + 3 * i];
         p->step[more + i] = window[0];

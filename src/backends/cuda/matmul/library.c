@@ -136,7 +136,7 @@ static char *key_of(tn__cuda_device *device, const library_data *data, const tn_
     tn__text key = {0};
     tn__text_addf(&key, "cuBLASLt %zu, %s: %s, precision %d, %lld x %lld x %lld, beta %d, alignment %u",
                   device->libraries->blas.cublasLtGetVersion(), device->product, tn_dtype_name(step->operand[0].dtype),
-                  step->precision, p->m, p->k, p->n, step->beta, alignment);
+                  step->product.precision, p->m, p->k, p->n, step->product.beta, alignment);
     if (bias)
         tn__text_add(&key, ", bias");
     for (int i = 0; i < TN__CUDA_FACTORS; i++) {
@@ -184,7 +184,7 @@ static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const 
     tn__cuda_products trial = {.operation = operation,
                                .layout = data->layout,
                                .dtype = step->operand[0].dtype,
-                               .beta = step->beta,
+                               .beta = step->product.beta,
                                .bias = bias,
                                .operations = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)batches,
                                .wide = types[step->operand[0].dtype].scale == CUDA_R_64F,
@@ -213,7 +213,7 @@ static cublasStatus_t describe_operation(const tn__cuda_blas *blas, cublasLtMatm
     cublasOperation_t first = shape[TN__CUDA_B].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t second = shape[TN__CUDA_A].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t status =
-        blas->cublasLtMatmulDescCreate(operation, compute_type(dtype, step->precision), types[dtype].scale);
+        blas->cublasLtMatmulDescCreate(operation, compute_type(dtype, step->product.precision), types[dtype].scale);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = blas->cublasLtMatmulDescSetAttribute(*operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -253,7 +253,7 @@ static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data
     cublasStatus_t status = describe_operation(blas, &data->operation, step, shape);
     for (int i = 0; i < TN__CUDA_FACTORS && status == CUBLAS_STATUS_SUCCESS; i++)
         status = make_layout(blas, data, i, types[dtype].data, rows[i], columns[i], &shape[i]);
-    if (status == CUBLAS_STATUS_SUCCESS && step->bias)
+    if (status == CUBLAS_STATUS_SUCCESS && step->product.bias)
         make_with_epilogue(device, data, step, shape);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = choose(device, data, step, shape, ALIGNMENT, ALIGNED, !data->found[WITH_EPILOGUE]);
@@ -301,9 +301,9 @@ static tn_status start_library(const tn__cuda_step *step, const tn__cuda_run *ru
     bool wide = types[operand[0].dtype].scale == CUDA_R_64F;
     tn__cuda_factor alpha = tn__cuda_alpha(step, run->scalars), beta = {.bits = 0};
     const void *alpha_at = &alpha, *beta_at = &beta;
-    if (step->step->beta && wide)
+    if (step->step->product.beta && wide)
         beta.f64 = 1;
-    else if (step->step->beta)
+    else if (step->step->product.beta)
         beta.f32 = 1;
     if (data->factors_there) {
         size_t bytes = wide ? sizeof(double) : sizeof(float);
@@ -314,7 +314,7 @@ static tn_status start_library(const tn__cuda_step *step, const tn__cuda_run *ru
         alpha_at = (const void *)factors;
         beta_at = (const void *)(factors + bytes);
     }
-    bool with = false, behind = step->step->bias;
+    bool with = false, behind = step->step->product.bias;
     if (behind) {
         tn_status status = begin_epilogue(step, run, &with);
         if (status != TN_OK)
@@ -367,7 +367,7 @@ static tn_status factors_on_device(tn__cuda_step *step, tn__cuda_device *device,
 {
     const tn__cuda_blas *blas = &device->libraries->blas;
     cublasLtPointerMode_t mode = CUBLASLT_POINTER_MODE_DEVICE;
-    data->factors_there = step->step->alpha >= 0 || step->overwrites;
+    data->factors_there = step->step->product.alpha >= 0 || step->overwrites;
     if (!data->factors_there)
         return TN_OK;
     tn_status status = library_check(blas->cublasLtMatmulDescSetAttribute(
@@ -400,8 +400,9 @@ tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *
         for (int i = 0; i < ALGORITHMS; i++)
             if (data->found[i] && step->workspace < data->algorithm[i].workspace)
                 step->workspace = data->algorithm[i].workspace;
-        return step->step->bias ? tn__cuda_own_kernel(step, device, tn__cuda_text_matmul(TN_FLOAT32), "epilogue")
-                                    : factors_on_device(step, device, data);
+        return step->step->product.bias
+                   ? tn__cuda_own_kernel(step, device, tn__cuda_text_matmul(TN_FLOAT32), "epilogue")
+                   : factors_on_device(step, device, data);
     }
     free_library(step, device);
     tn__free(data);

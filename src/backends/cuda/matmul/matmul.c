@@ -24,8 +24,8 @@ void tn__cuda_product_of(const tn__step *step, tn__cuda_product *product)
 
 tn__cuda_factor tn__cuda_alpha(const tn__cuda_step *step, const uint64_t *scalars)
 {
-    int slot = step->step->alpha;
-    bool negative = step->step->negate_alpha;
+    int slot = step->step->product.alpha;
+    bool negative = step->step->product.negate_alpha;
     tn_dtype work = tn__dtypes[step->step->compute].compute;
     tn__cuda_factor factor = {.bits = slot < 0 ? 1 : scalars[slot]};
     if (work == TN_FLOAT32 || work == TN_FLOAT64) {
@@ -74,7 +74,7 @@ static tn_status start_own(const tn__cuda_step *step, const tn__cuda_run *run)
     own_data *data = step->data;
     tn__cuda_product *p = &data->product;
     tn__cuda_factor alpha = tn__cuda_alpha(step, run->scalars);
-    int beta = step->step->beta;
+    int beta = step->step->product.beta;
     CUdeviceptr out = tn__cuda_address(run, &operand[TN__CUDA_OUT]), a = tn__cuda_address(run, &operand[TN__CUDA_A]),
                 b = tn__cuda_address(run, &operand[TN__CUDA_B]);
     CUdeviceptr guard = tn__cuda_guard(step, run);
@@ -82,7 +82,7 @@ static tn_status start_own(const tn__cuda_step *step, const tn__cuda_run *run)
                       &p->step[TN__CUDA_OUT].column, &p->step[TN__CUDA_A].row, &p->step[TN__CUDA_A].column,
                       &p->step[TN__CUDA_B].row, &p->step[TN__CUDA_B].column, &alpha, &beta, &guard};
     tn_status status = tn__cuda_start(run, step->function, p->batch.size * p->m * p->n, params, "matmul");
-    if (status == TN_OK && step->step->bias)
+    if (status == TN_OK && step->step->product.bias)
         status = tn__cuda_start_epilogue(step, run, p, data->epilogue);
     return status;
 }
@@ -97,7 +97,7 @@ static tn_status prepare_own(tn__cuda_step *step, tn__cuda_device *device)
     step->start = start_own;
     tn_status status =
         tn__cuda_own_kernel(step, device, tn__cuda_text_matmul(step->step->operand[0].dtype), "matmul");
-    if (status == TN_OK && step->step->bias)
+    if (status == TN_OK && step->step->product.bias)
         status = tn__cuda_module_function(device, step->module, "epilogue", &data->epilogue);
     return status;
 }
@@ -107,7 +107,8 @@ static bool bias_fits(const tn__cuda_step *s)
 {
     const tn__step *step = s->step;
     const tn__operand *out = &step->operand[TN__CUDA_OUT], *bias = &step->operand[TN__CUDA_BIAS];
-    if (out->dtype != TN_FLOAT32 || out->ndim != 2 || step->alpha >= 0 || step->negate_alpha || step->beta ||
+    const tn__product_step *product = &step->product;
+    if (out->dtype != TN_FLOAT32 || out->ndim != 2 || product->alpha >= 0 || product->negate_alpha || product->beta ||
         s->overwrites)
         return false;
     return step->operand_count > TN__CUDA_BIAS && bias->dtype == TN_FLOAT32 && bias->ndim == 1 &&
@@ -125,7 +126,7 @@ static tn_status check(const tn__cuda_step *s)
     if (a->dtype != out->dtype || b->dtype != out->dtype)
         return tn__fail(TN_ERR_INTERNAL, "matmul", "a step multiplies %s by %s into %s", tn_dtype_name(a->dtype),
                         tn_dtype_name(b->dtype), tn_dtype_name(out->dtype));
-    if (step->bias && !bias_fits(s))
+    if (step->product.bias && !bias_fits(s))
         return tn__fail(TN_ERR_INTERNAL, "matmul", "a step's bias does not fit its product");
     if (tn_dtype_is_complex(out->dtype)) /* their products are made of real ones (array/complex.c) */
         return tn__fail(TN_ERR_UNSUPPORTED, "matmul", "cannot be computed in %s on a GPU", tn_dtype_name(out->dtype));

@@ -136,7 +136,7 @@ static tn_status start_piece(const tn__cuda_step *step, const tn__cuda_run *run,
                      .across = (int)data->wide,
                      .strip = STRIP,
                      .alpha = tn__cuda_alpha(step, run->scalars).f32,
-                     .beta = step->step->beta || first > 0,
+                     .beta = step->step->product.beta || first > 0,
                      .guard = tn__cuda_guard(step, run)};
     m.b = m.a + (CUdeviceptr)data->tall * (CUdeviceptr)stages * A_BYTES;
     const int64_t tiles = data->tall * data->wide, most = run->device->owner->capabilities.multiprocessors;
@@ -181,8 +181,8 @@ static tn_status start_split(const tn__cuda_step *step, const tn__cuda_run *run)
 static bool suits(const tn__cuda_step *step, const tn__cuda_device *device, const tn__cuda_product *p)
 {
     const long long most = INT32_MAX / 4;
-    return step->step->precision == TN_MATMUL_TF32X3 && step->step->operand[0].dtype == TN_FLOAT32 &&
-           !step->step->bias &&
+    return step->step->product.precision == TN_MATMUL_TF32X3 && step->step->operand[0].dtype == TN_FLOAT32 &&
+           !step->step->product.bias &&
            device->architecture == ARCHITECTURE && p->m > 0 && p->n > 0 && p->k > 0 && p->batch.size > 0 &&
            p->m < most && p->n < most && p->k < most && p->step[TN__CUDA_OUT].column == 1;
 }

@@ -59,7 +59,7 @@ static tn_status start_tall(const tn__cuda_step *step, const tn__cuda_run *run)
     t.b.from = tn__cuda_address(run, &operand[TN__CUDA_B]);
     t.out = tn__cuda_address(run, &operand[TN__CUDA_OUT]);
     t.alpha = tn__cuda_alpha(step, run->scalars);
-    t.beta = step->step->beta;
+    t.beta = step->step->product.beta;
     t.guard = tn__cuda_guard(step, run);
     void *params[] = {&t};
     tn_status status = tn__cuda_launch(run, step->function, (int64_t)t.tiles * t.parts, THREADS, data->shared, params,
@@ -129,9 +129,10 @@ static char *divide(tall_data *data, tn_dtype dtype, size_t most)
 static bool suits(const tn__cuda_step *step, const tn__cuda_device *device, const tn__cuda_product *p)
 {
     tn_dtype dtype = step->step->operand[0].dtype;
-    return (dtype == TN_FLOAT32 || dtype == TN_FLOAT64) && !step->step->bias && device->architecture >= ARCHITECTURE &&
+    return (dtype == TN_FLOAT32 || dtype == TN_FLOAT64) && !step->step->product.bias &&
+           device->architecture >= ARCHITECTURE &&
            tn__product_is_tall(p->batch.size, p->m, p->k, p->n,
-                               dtype == TN_FLOAT32 && step->step->precision == TN_MATMUL_TF32);
+                               dtype == TN_FLOAT32 && step->step->product.precision == TN_MATMUL_TF32);
 }
 
 static tn_status find_kernels(tn__cuda_step *step, tn__cuda_device *device, char *text)

@@ -42,7 +42,7 @@ static tn_status start_tiny(const tn__cuda_step *step, const tn__cuda_run *run)
     for (int i = 0; i < TN__CUDA_FACTORS; i++)
         t.of[i].from = tn__cuda_address(run, &step->step->operand[i]);
     t.alpha = tn__cuda_alpha(step, run->scalars);
-    t.beta = step->step->beta;
+    t.beta = step->step->product.beta;
     t.guard = tn__cuda_guard(step, run);
     void *params[] = {(void *)&data->batch, &t};
     return tn__cuda_launch(run, step->function, data->blocks, THREADS, 0, params, "matmul");

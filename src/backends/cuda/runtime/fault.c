@@ -105,16 +105,16 @@ static const char *const operation_names[TN__OP_COUNT] = {
 
 const char *tn__cuda_step_name(const tn__step *s)
 {
-    if (s->label || s->kernel)
-        return s->label ? s->label : s->kernel;
+    if (s->label || tn__step_kernel(s))
+        return s->label ? s->label : tn__step_kernel(s);
     return s->op >= 0 && s->op < TN__OP_COUNT ? operation_names[s->op] : "an operation";
 }
 
 /* "k_0123456789abcdef matmul add", "sort". */
 static void put_step(text *t, const tn__step *s)
 {
-    if (s->kernel && s->label)
-        put(t, "%s ", s->kernel);
+    if (tn__step_kernel(s) && s->label)
+        put(t, "%s ", tn__step_kernel(s));
     put(t, "%s", tn__cuda_step_name(s));
 }
 

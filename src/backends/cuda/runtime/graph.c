@@ -209,12 +209,17 @@ static bool apart(const tn__cuda_graph *a, const tn__operand *x, const tn__cuda_
     return begin[0] >= end[1] || begin[1] >= end[0];
 }
 
+static bool triggers_late(const tn__step *s)
+{
+    return s->kind == TN__STEP_KERNEL && s->kernel.launch.late_trigger && s->kernel.launch.blocks > 0;
+}
+
 /* May a run be started when all of the run before it is done but its last step? Its first one then reads what no run
  * overwrites; that must not be what the last step writes. */
 static bool overlap(const tn__cuda_graph *before, const tn__cuda_graph *graph, const uint64_t *waits)
 {
     const tn__step *first = graph->step[0].step, *last = graph->step[graph->step_count - 1].step;
-    bool overlap = first->late_trigger && first->blocks > 0 && last->late_trigger && last->blocks > 0;
+    bool overlap = triggers_late(first) && triggers_late(last);
     for (int i = 1; i < graph->step_count; i++)
         overlap = overlap && waits[i] >> (i - 1) & 1;
     for (int i = first->output_count; i < first->operand_count && overlap; i++)
@@ -262,7 +267,8 @@ static bool other_scalars(const tn__cuda_graph *graph, const tn__step *s, const 
     for (int i = 0; i < s->scalar_count; i++)
         if (graph->scalars[s->scalar[i]] != scalars[s->scalar[i]])
             return true;
-    return s->alpha >= 0 && s->kind == TN__STEP_OP && graph->scalars[s->alpha] != scalars[s->alpha];
+    return s->kind == TN__STEP_PRODUCT && s->product.alpha >= 0 &&
+           graph->scalars[s->product.alpha] != scalars[s->product.alpha];
 }
 
 /* Before the first node of a run is patched: runs that are held back must be launched as they were. */

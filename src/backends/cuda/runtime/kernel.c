@@ -128,59 +128,63 @@ static tn_status start_kernel(const tn__cuda_step *step, const tn__cuda_run *run
     const tn__step *s = step->step;
     uint64_t few[FEW], *word = few;
     int words = s->operand_count + s->param_count + s->scalar_count;
-    if (s->blocks <= 0)
+    const tn__kernel_launch *launch = &s->kernel.launch;
+    if (launch->blocks <= 0)
         return TN_OK;
     if (words > FEW) {
         word = tn__alloc(words * sizeof *word);
         if (word == NULL)
-            return tn__fail_memory(s->kernel, words * sizeof *word);
+            return tn__fail_memory(s->kernel.name, words * sizeof *word);
     }
     fill(s, run, word);
     tn__cuda_failure failure = tn__cuda_failure_of(step, run);
     void *params[] = {word, &failure};
-    tn_status status = tn__cuda_launch(run, step->function, s->blocks, s->threads, step->shared, params,
-                                       s->label ? s->label : s->kernel);
+    tn_status status = tn__cuda_launch(run, step->function, launch->blocks, launch->threads, step->shared, params,
+                                       s->label ? s->label : s->kernel.name);
     if (word != few)
         tn__free(word);
     return status;
 }
 
-/* Where registers would let a multiprocessor take more than s->spread blocks, these ask for so much shared memory that
+/* Where registers would let a multiprocessor take more than `spread` blocks, these ask for so much shared memory that
  * it cannot. */
 static tn_status spread(tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__step *s = step->step;
-    int registers = 0, most = (int)((device->owner->capabilities.shared_memory + (1 << 10)) / ((size_t)s->spread + 1));
+    int blocks = s->kernel.launch.spread + 1, registers = 0;
+    int most = (int)((device->owner->capabilities.shared_memory + (1 << 10)) / (size_t)blocks);
     CUresult result = device->driver->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, step->function);
-    if ((registers + 7) / 8 * 8 * s->threads * (s->spread + 1) <= REGISTERS && step->shared < most)
+    if ((registers + 7) / 8 * 8 * s->kernel.launch.threads * blocks <= REGISTERS && step->shared < most)
         step->shared = most;
-    return tn__cuda_check(device, result, s->kernel);
+    return tn__cuda_check(device, result, s->kernel.name);
 }
 
 /* Kernels lie beside one another only where a multiprocessor's memory is divided for both in the same way. */
 static tn_status share_alike(const tn__cuda_step *step, tn__cuda_device *device)
 {
     bool any = false;
+    const tn__step *other = step->program->step;
     for (int i = 0; i < step->program->step_count; i++)
-        any = any || step->program->step[i].spread;
+        any = any || (other[i].kind == TN__STEP_KERNEL && other[i].kernel.launch.spread);
     return !any ? TN_OK
                 : tn__cuda_check(device,
                                  device->driver->cuFuncSetAttribute(step->function,
                                                                     CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
                                                                     CU_SHAREDMEM_CARVEOUT_MAX_SHARED),
-                                 step->step->kernel);
+                                 step->step->kernel.name);
 }
 
 tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, tn__cuda_module *module)
 {
     const tn__step *s = step->step;
-    if (module == NULL || s->threads <= 0 || s->blocks > INT_MAX)
-        return tn__fail(TN_ERR_INTERNAL, "cuda", "kernel %s has %lld blocks of %d threads%s", s->kernel,
-                        (long long)s->blocks, s->threads, module ? "" : " and no text");
+    const tn__kernel_launch *launch = &s->kernel.launch;
+    if (module == NULL || launch->threads <= 0 || launch->blocks > INT_MAX)
+        return tn__fail(TN_ERR_INTERNAL, "cuda", "kernel %s has %lld blocks of %d threads%s", s->kernel.name,
+                        (long long)launch->blocks, launch->threads, module ? "" : " and no text");
     step->start = start_kernel;
-    step->shared = s->shared;
-    tn_status status = tn__cuda_module_function(device, module, s->kernel, &step->function);
-    if (status == TN_OK && s->spread)
+    step->shared = launch->shared;
+    tn_status status = tn__cuda_module_function(device, module, s->kernel.name, &step->function);
+    if (status == TN_OK && launch->spread)
         status = spread(step, device);
     if (status == TN_OK)
         status = share_alike(step, device);
@@ -190,7 +194,7 @@ tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, 
                                 device->driver->cuFuncSetAttribute(
                                     step->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                     (int)device->owner->capabilities.shared_memory - OWN_SHARED),
-                                s->kernel);
+                                s->kernel.name);
     return status;
 }
 

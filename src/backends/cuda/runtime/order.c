@@ -23,7 +23,7 @@ static bool same_memory(const tn__program *program, int a, int b)
 static bool conflict(const tn__cuda_step *a, const tn__cuda_step *b)
 {
     const tn__step *s = a->step, *t = b->step;
-    if ((s->kind == TN__STEP_OP && t->kind == TN__STEP_OP) || (a->may_fail && b->overwrites))
+    if ((s->kind != TN__STEP_KERNEL && t->kind != TN__STEP_KERNEL) || (a->may_fail && b->overwrites))
         return true;
     for (int i = 0; i < s->operand_count; i++)
         for (int k = 0; k < t->operand_count; k++)

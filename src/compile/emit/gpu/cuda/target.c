@@ -48,16 +48,17 @@ static void call_parts(tn__text *text, int count, const tn__nest_call *call, con
 static void entry(tn__text *text, const tn__step *step, const char *name, int count, const tn__nest_call *call,
                   const tn__part_launch *launch)
 {
+    const tn__kernel_launch *how = &step->kernel.launch;
     char bounds[48], cluster[40] = "", claim[32] = "";
-    if (step->registers)
-        snprintf(bounds, sizeof bounds, "TN_BOUNDS(%d, %d)", step->most_threads, step->registers);
-    else if (step->resident)
-        snprintf(bounds, sizeof bounds, "__launch_bounds__(%d, %d)", step->most_threads, step->resident);
+    if (how->registers)
+        snprintf(bounds, sizeof bounds, "TN_BOUNDS(%d, %d)", how->most_threads, how->registers);
+    else if (how->resident)
+        snprintf(bounds, sizeof bounds, "__launch_bounds__(%d, %d)", how->most_threads, how->resident);
     else
-        snprintf(bounds, sizeof bounds, "__launch_bounds__(%d)", step->most_threads);
-    if (step->cluster)
-        snprintf(cluster, sizeof cluster, "__cluster_dims__(%d, 1, 1) ", step->cluster);
-    if (step->registers > HALF_OF_REGISTERS)
+        snprintf(bounds, sizeof bounds, "__launch_bounds__(%d)", how->most_threads);
+    if (how->cluster)
+        snprintf(cluster, sizeof cluster, "__cluster_dims__(%d, 1, 1) ", how->cluster);
+    if (how->registers > HALF_OF_REGISTERS)
         snprintf(claim, sizeof claim, "    tn_claim<%d>(f);\n", HALF_OF_REGISTERS + 1);
     tn__text_addf(text,
                   "struct tn_%s { void *p[%d]; tn_i64 n[%d]; tn_u64 s[%d]; };\n"
@@ -70,15 +71,15 @@ static void entry(tn__text *text, const tn__step *step, const char *name, int co
                   "    const tn_u64 *const s = a.s;\n"
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   name, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
-                  bounds, cluster, name, name, claim, step->late_trigger ? "" : "    tn_let_next_start();\n");
-    if (step->cluster) /* of one nest, which is alone */
+                  bounds, cluster, name, name, claim, how->late_trigger ? "" : "    tn_let_next_start();\n");
+    if (how->cluster) /* of one nest, which is alone */
         tn__text_addf(text,
                       "    tn_take_over();\n"
                       "    if (tn_begin_together<%d>(f)) return;\n"
                       "    %s(p, n + %d, s, blockIdx.x, gridDim.x, fault);\n",
-                      step->cluster, call[0].name, call[0].param);
+                      how->cluster, call[0].name, call[0].param);
     else if (call[count - 1].part)
-        call_parts(text, count, call, launch, step->threads);
+        call_parts(text, count, call, launch, how->threads);
     else
         call_part(text, count, call, 0, "blockIdx.x", "gridDim.x");
     tn__text_add(text, "}\n\n");
