@@ -141,6 +141,40 @@ static void test_reshapes_that_stay_or_vanish(void **state)
     tn__graph_free(&graph);
 }
 
+/* What is permuted and then read in a shape that no strides express is computed in the permuted order, where nothing
+ * else reads it, and not copied; elsewhere the view stays one. */
+static void test_permuted(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t perm[3];
+        bool twice, moves;
+    } cases[] = {{{0, 2, 1}, false, true}, {{0, 2, 1}, true, false}, {{1, 2, 0}, false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn__graph graph = {0};
+        const tn__shape *s = shape(3, 3, 4, 5);
+        int x = graph_expand(&graph, graph_leaf(&graph, shape(3, 3, 1, 5), false), s), number = graph_const(&graph, s);
+        int sum = graph_op(&graph, TN__OP_ADD, s, x, number), permuted = graph_permute(&graph, sum, cases[i].perm);
+        const tn__shape *order = graph.value[permuted].shape, *flat = shape(2, order->dim[0] * order->dim[1], 3);
+        flat = cases[i].moves || cases[i].twice ? shape(1, 60) : flat;
+        graph_result(&graph, graph_op(&graph, TN__OP_RESHAPE, flat, permuted, -1));
+        if (cases[i].twice)
+            graph_result(&graph, sum);
+        rewrite(&graph);
+        const tn__value *result = &graph.value[graph.result[0]], *of = &graph.value[result->in[0]];
+        assert_int_equal(result->op, TN__OP_RESHAPE);
+        assert_int_equal(of->op, cases[i].moves ? TN__OP_ADD : TN__OP_PERMUTE);
+        assert_ptr_equal(of->shape, order);
+        if (cases[i].moves) {
+            assert_int_equal(graph.value[of->in[0]].op, TN__OP_PERMUTE);
+            assert_int_equal(graph.value[of->in[1]].op, TN__OP_CONST);
+        }
+        tn__plan *plan = graph_plan_once(&graph, tn__device_get(tn_cpu()));
+        assert_int_equal(plan->program.step_count, 1);
+        tn__plan_free(plan);
+    }
+}
+
 /* Squared deviations of x from its mean down columns, or along rows: one reduction where one pass is wanted, of much
  * that no registers hold, and the two passes elsewhere. */
 static void test_deviations(void **state)
@@ -208,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_casts_come_last),
         cmocka_unit_test(test_reshapes_move_to_leaves),
         cmocka_unit_test(test_reshapes_that_stay_or_vanish),
+        cmocka_unit_test(test_permuted),
         cmocka_unit_test(test_deviations),
         cmocka_unit_test(test_random_graphs),
     };

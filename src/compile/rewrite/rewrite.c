@@ -103,6 +103,45 @@ static int view_of(rewriter *r, int v, const tn__shape *shape)
     return intern(r, &view);
 }
 
+/* An input of an elementwise value, seen as a permuted view of that value is. */
+static int permuted(rewriter *r, int v, const tn__value *view)
+{
+    tn__value value = r->to.value[v];
+    if (tn__value_kind(&value) != TN__KIND_CONST) {
+        const tn__graph_attr attr = view->attr;
+        value = (tn__value){.op = TN__OP_PERMUTE, .dtype = value.dtype, .arity = 1, .in = {v}, .attr = attr,
+                            .leaf = -1, .scalar = -1};
+    }
+    value.shape = view->shape;
+    value.uses = 1;
+    return intern(r, &value);
+}
+
+static bool has_strides(const tn__value *of, const tn__value *view, const tn__shape *shape)
+{
+    int64_t own[TN_MAX_NDIM], stride[TN_MAX_NDIM], found[TN_MAX_NDIM];
+    tn__strides_contiguous(of->shape->ndim, of->shape->dim, own);
+    for (int d = 0; d < view->shape->ndim; d++)
+        stride[d] = own[view->attr.perm[d]];
+    return tn__strides_reshape(view->shape->ndim, view->shape->dim, stride, shape->ndim, shape->dim, found);
+}
+
+/* What a reshape is of. An elementwise value whose axes are permuted first would be stored, and copied for the reshape,
+ * if no strides express that: it is computed in the permuted order instead. */
+static int in_order(rewriter *r, int v, const tn__shape *shape)
+{
+    const tn__value view = r->to.value[v];
+    tn__value map = r->to.value[view.op == TN__OP_PERMUTE ? view.in[0] : v];
+    if (view.op != TN__OP_PERMUTE || view.uses != 1 || map.uses != 1 || tn__value_kind(&map) != TN__KIND_MAP ||
+        has_strides(&map, &view, shape))
+        return v;
+    map.shape = view.shape;
+    for (int i = 0; i < map.arity; i++)
+        if ((map.in[i] = permuted(r, map.in[i], &view)) < 0)
+            return -1;
+    return intern(r, &map);
+}
+
 /* Does a reshape go down through it, and of it? */
 static bool is_reshaped(const rewriter *r, const tn__value *v)
 {
@@ -120,7 +159,10 @@ static int reshaped(rewriter *r, int v, const tn__shape *shape)
     int kind = tn__value_kind(&value);
     if ((is_reshaped(r, &value) && r->depth < MAX_RESHAPED) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
         return reshaped_map(r, v, shape);
-    return value.op == TN__OP_RESHAPE ? reshaped(r, value.in[0], shape) : view_of(r, v, shape);
+    if (value.op == TN__OP_RESHAPE)
+        return reshaped(r, value.in[0], shape);
+    int whole = in_order(r, v, shape);
+    return whole < 0 ? -1 : view_of(r, whole, shape);
 }
 
 /* Would its reshape end at elementwise values, which would be stored only to be read in another shape? */
@@ -143,7 +185,10 @@ static bool gets_stuck(const rewriter *r, int v, int depth)
 static int reshape(rewriter *r, int old, const tn__value *v)
 {
     bool stays = r->whole[old] && gets_stuck(r, v->in[0], 0);
-    return stays ? view_of(r, v->in[0], v->shape) : reshaped(r, v->in[0], v->shape);
+    int whole = stays ? in_order(r, v->in[0], v->shape) : -1;
+    if (stays)
+        return whole < 0 ? -1 : view_of(r, whole, v->shape);
+    return reshaped(r, v->in[0], v->shape);
 }
 
 static bool *find_whole(const tn__graph *graph)
