@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Gradients of several ranks whose GPUs are connected: each travels as it lies, many by one call, and the means are
- * taken of sums in memory of their own.
+ * taken of sums in memory of their own. Only small ones of a dtype are put into a vector, as each array of a call has
+ * its price.
  *
  * Where there are many, they go in a few parts, each beside the computation of the next: the last layers' first, which
  * backward comes to first. A part is evaluated with what the rest needs of it, and put on a stream of its own. The last
@@ -14,6 +15,7 @@
  */
 #include "optim/travel.h"
 
+#include "array/build_parts.h"
 #include "autograd/backward.h"
 #include "comm/comm.h"
 #include "engine/engine.h"
@@ -23,6 +25,7 @@
  * H200s than on one in a single part, 4.7 and 5.5% in four. */
 #define PARTS 4
 #define LEAST ((int64_t)32 << 20)
+#define SMALL ((int64_t)64 << 10) /* bytes: up to there an array's sum takes no longer than an empty one's */
 
 static bool travels(const tn__node *param) { return param->flags & TN__NODE_LEAF_VAR && param->shape->size; }
 
@@ -123,27 +126,97 @@ static tn_status move(int count, tn__node **node, tn__device *device)
     return TN_OK;
 }
 
+/* Where a gradient is among what is sent: an array of its own, or elements of a vector from `begin` on. */
+typedef struct place {
+    int sent;
+    bool alone;
+    int64_t begin;
+} place;
+
+/* Small ones of a dtype, of which `first` is the first, one behind the other. */
+static tn__node *vector_of(int count, tn__node *const *node, int first, int sent, place *places)
+{
+    int64_t elements = 0;
+    for (int i = first; i < count; i++)
+        if (node[i]->dtype == node[first]->dtype && bytes_of(node[i]) <= SMALL) {
+            places[i] = (place){.sent = sent, .begin = elements};
+            elements += node[i]->shape->size;
+        }
+    const tn__shape *shape = tn__shape_intern(1, &elements);
+    tn__node *vector = shape ? tn__const(0, (tn_dtype)node[first]->dtype, shape, node[first]->device) : tn__failed();
+    for (int i = first; i < count && !tn__node_is_error(vector); i++)
+        if (places[i].sent == sent)
+            vector = tn__update_along(vector, tn__reshape(node[i], 1, &node[i]->shape->size), 0, places[i].begin);
+    return vector;
+}
+
+/* What is sent of `count` gradients; how many arrays that is, or -1 with an error. */
+static int pack(int count, tn__node *const *node, place *places, tn__node **sent)
+{
+    int sends = 0;
+    for (int i = 0; i < count; i++)
+        places[i] = (place){.sent = -1};
+    for (int i = 0; i < count; i++) {
+        if (places[i].sent >= 0)
+            continue;
+        bool alone = bytes_of(node[i]) > SMALL;
+        places[i] = (place){.sent = sends, .alone = alone};
+        sent[sends] = alone ? node[i] : vector_of(count, node, i, sends, places);
+        if (tn__node_is_error(sent[sends++]))
+            return tn__error_raise(sent[sends - 1]->error), -1;
+    }
+    return sends;
+}
+
+static tn__node *unpack(const place *p, tn__node *const *sent, const tn__node *gradient)
+{
+    return p->alone ? sent[p->sent] : tn__part_of(sent[p->sent], p->begin, gradient->shape);
+}
+
+/* A part under way: its gradients, and behind them which of them there are; what is sent of these. */
+typedef struct parcel {
+    tn__node **node, **sent;
+    place *places;
+    size_t *tracked;
+    int count, sends;
+} parcel;
+
+static tn_status send(tn_optimizer *optimizer, parcel *p, bool last, bool aside)
+{
+    tn_status status = move(p->count + 1, p->node, tn__link_device(optimizer->comm));
+    if (status != TN_OK)
+        return status;
+    p->sends = pack(p->count + 1, p->node, p->places, p->sent);
+    if (p->sends < 0)
+        return tn_error_code();
+    status = last ? tn__evaluate_step(p->sends, p->sent) : tn__evaluate_part(p->sends, p->sent);
+    return status == TN_OK ? tn__comm_sums(optimizer->comm, p->sends, p->sent, aside, "step") : status;
+}
+
+/* How many ranks have each gradient. */
+static tn_status read_ranks(const parcel *p, float *ranks)
+{
+    tn__node *there = unpack(&p->places[p->count], p->sent, p->node[p->count]);
+    tn_status status = tn__node_is_error(there) ? tn__error_raise(there->error) : tn__evaluate(1, &there);
+    return status == TN_OK ? tn__read(there, ranks) : status;
+}
+
 /* Sums of a part's gradients, by parameter; none where no rank has one. */
-static tn_status send_part(tn_optimizer *optimizer, int part, int parts, tn__node **node, size_t *tracked,
-                           tn__node **sum)
+static tn_status send_part(tn_optimizer *optimizer, int part, int parts, parcel *p, tn__node **sum)
 {
     bool lacks = false;
-    int count = list(optimizer, part, node, tracked, &lacks);
-    if (count < 0)
+    p->count = list(optimizer, part, p->node, p->tracked, &lacks);
+    if (p->count < 0)
         return tn_error_code();
-    TN__FREED float *ranks = lacks ? tn__alloc((size_t)count * sizeof *ranks) : NULL;
+    TN__FREED float *ranks = lacks ? tn__alloc((size_t)p->count * sizeof *ranks) : NULL;
     if (lacks && !ranks)
-        return tn__fail_memory("step", (size_t)count * sizeof *ranks);
-    node[count] = presence(optimizer, count, tracked, lacks, node[0]->device);
-    tn_status status = move(count + 1, node, tn__link_device(optimizer->comm));
-    if (status == TN_OK)
-        status = part < parts ? tn__evaluate_part(count + 1, node) : tn__evaluate_step(count + 1, node);
-    if (status == TN_OK)
-        status = tn__comm_sums(optimizer->comm, count + 1, node, parts > 1, "step");
+        return tn__fail_memory("step", (size_t)p->count * sizeof *ranks);
+    p->node[p->count] = presence(optimizer, p->count, p->tracked, lacks, p->node[0]->device);
+    tn_status status = send(optimizer, p, part == parts, parts > 1);
     if (status == TN_OK && lacks)
-        status = tn__read(node[count], ranks);
-    for (int i = 0; i < count && status == TN_OK; i++)
-        sum[tracked[i]] = lacks && ranks[i] == 0 ? NULL : node[i];
+        status = read_ranks(p, ranks);
+    for (int i = 0; i < p->count && status == TN_OK; i++)
+        sum[p->tracked[i]] = lacks && ranks[i] == 0 ? NULL : unpack(&p->places[i], p->sent, p->node[i]);
     return status;
 }
 
@@ -166,12 +239,16 @@ tn_status tn__gradients_sum(tn_optimizer *optimizer)
     size_t room = optimizer->tracked_count + 1;
     tn__look_for_gradients(optimizer);
     int parts = divide(optimizer);
-    TN__FREED tn__node **node = tn__alloc(room * sizeof *node), **sum = tn__calloc(room, sizeof *sum);
+    TN__FREED tn__node **node = tn__alloc(room * sizeof *node), **sent = tn__alloc(room * sizeof *sent),
+                       **sum = tn__calloc(room, sizeof *sum);
     TN__FREED size_t *tracked = tn__alloc(room * sizeof *tracked);
-    tn_status status = node && sum && tracked ? TN_OK : tn__fail_memory("step", room * sizeof *node);
+    TN__FREED place *places = tn__alloc(room * sizeof *places);
+    bool all = node && sent && sum && tracked && places;
+    tn_status status = all ? TN_OK : tn__fail_memory("step", room * sizeof *places);
+    parcel p = {.node = node, .sent = sent, .places = places, .tracked = tracked};
     tn__call call = tn__enter();
     for (int part = 1; part <= parts && status == TN_OK; part++)
-        status = send_part(optimizer, part, parts, node, tracked, sum);
+        status = send_part(optimizer, part, parts, &p, sum);
     if (status == TN_OK)
         status = take_means(optimizer, sum);
     tn__leave(call);

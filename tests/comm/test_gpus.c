@@ -218,12 +218,12 @@ static void test_beside(void **state)
 {
     (void)state;
     TN_SCOPE {
-        tn_layer *net = tn_sequential(tn_linear(40, .in = 30), tn_relu_layer(), tn_linear(40, .in = 40),
-                                      tn_relu_layer(), tn_linear(10, .in = 40));
+        tn_layer *net = tn_sequential(tn_linear(150, .in = 140), tn_relu_layer(), tn_linear(150, .in = 150),
+                                      tn_relu_layer(), tn_linear(10, .in = 150));
         assert_int_equal(tn_layer_to(net, tn_cuda(rank)), TN_OK);
         tn_optimizer *optimizer = tn_momentum_sgd(net, .lr = 0.01);
-        assert_int_equal(tn_optimizer_distribute(optimizer, comm, .bucket = 3000), TN_OK);
-        tn_array *x = here(tn_ones(TN_SHAPE(10, 30))), *t = here(tn_zeros(TN_SHAPE(10), .dtype = TN_INT64));
+        assert_int_equal(tn_optimizer_distribute(optimizer, comm, .bucket = 90000), TN_OK);
+        tn_array *x = here(tn_ones(TN_SHAPE(10, 140))), *t = here(tn_zeros(TN_SHAPE(10), .dtype = TN_INT64));
         assert_int_equal(tn_eval(x), TN_OK);
         assert_int_equal(tn_eval(t), TN_OK);
         for (int step = 0; step < 6; step++)
