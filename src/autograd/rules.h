@@ -13,6 +13,14 @@ typedef enum tn__place {
     TN__AT_INDICES  /* what input 1 chooses along attr.axis: it is added there */
 } tn__place;
 
+/* The last gradients that were summed to smaller shapes, as bit patterns of addresses: they are compared alone. */
+#define TN__SUMMED 8
+typedef struct tn__summed {
+    const tn__node *gradient[TN__SUMMED];
+    const tn__shape *shape[TN__SUMMED];
+    unsigned next;
+} tn__summed;
+
 /*
  * One application of the chain rule, to node = op(node->in[0], ...): given g, the gradient with respect to the node, a
  * rule sets in[i], for each i that is wanted, to the gradient with respect to node->in[i], in exactly that input's
@@ -26,6 +34,7 @@ typedef struct tn__chain {
     tn__node *in[TN__MAX_INPUTS];
     unsigned wanted; /* bit i: in[i] is wanted */
     tn__place place;
+    tn__summed *summed;
 } tn__chain;
 
 static inline bool tn__wanted(const tn__chain *c, int i)

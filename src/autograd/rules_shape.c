@@ -166,10 +166,19 @@ void tn__grad_permute(tn__chain *c)
     c->in[0] = tn__permute(c->g, back);
 }
 
+static bool was_summed(const tn__summed *sums, const tn__node *g, const tn__shape *shape)
+{
+    for (int i = 0; i < TN__SUMMED; i++)
+        if (sums->gradient[i] == g && sums->shape[i] == shape)
+            return true;
+    return false;
+}
+
 /* Of a product whose other factor is the same wherever the sum goes along, the sum is that of one factor, times the
- * other: elements need no multiplication, and others may need that sum, too, as the shift of a normalization does whose
- * mean this is for. Numbers of 16 bits would be rounded once more. */
-static tn__node *sum_of_product(tn__node *g, const tn__shape *shape)
+ * other. Where that is a sum that another gradient is already, as the shift's of a normalization is whose mean this is
+ * for, there is one pass less; alone it might overflow where the products' doesn't. Numbers of 16 bits would be rounded
+ * once more. */
+static tn__node *sum_of_product(const tn__summed *sums, tn__node *g, const tn__shape *shape)
 {
     if (tn__node_is_error(g))
         return g;
@@ -179,7 +188,7 @@ static tn__node *sum_of_product(tn__node *g, const tn__shape *shape)
         return NULL;
     for (int i = 0; i < 2; i++) {
         tn__node *same = product->in[i];
-        if (same->op != TN__OP_EXPAND || same->in[0]->shape != shape)
+        if (same->op != TN__OP_EXPAND || same->in[0]->shape != shape || !was_summed(sums, product->in[1 - i], shape))
             continue;
         tn__node *sum = tn__binary(TN__OP_MULTIPLY, tn__sum_to(product->in[1 - i], shape), same->in[0]);
         return negative ? tn__unary(TN__OP_NEGATIVE, sum) : sum;
@@ -189,8 +198,14 @@ static tn__node *sum_of_product(tn__node *g, const tn__shape *shape)
 
 void tn__grad_expand(tn__chain *c)
 {
-    tn__node *sum = sum_of_product(c->g, c->node->in[0]->shape);
-    c->in[0] = sum ? sum : tn__sum_to(c->g, c->node->in[0]->shape);
+    const tn__shape *shape = c->node->in[0]->shape;
+    tn__node *sum = sum_of_product(c->summed, c->g, shape);
+    c->in[0] = sum ? sum : tn__sum_to(c->g, shape);
+    if (sum)
+        return;
+    unsigned at = c->summed->next++ % TN__SUMMED;
+    c->summed->gradient[at] = c->g;
+    c->summed->shape[at] = shape;
 }
 
 void tn__grad_slice(tn__chain *c)

@@ -47,6 +47,7 @@ typedef struct tn__tape {
     bool create_graph;
     bool lets_go; /* the graph goes when it is done */
     tn__marks marks; /* nodes' numbers of steps */
+    tn__summed summed;
     tn__tape_step *steps;
     size_t count, capacity;
     uint32_t *inputs; /* of all steps: the inputs' steps, or TN__ELSEWHERE */

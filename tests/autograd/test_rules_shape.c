@@ -287,6 +287,32 @@ static void test_many_ties(void **state)
         }
 }
 
+/* The sum for what was broadcast is that of the products, though one factor, summed alone, is beyond the dtype: the
+ * other, which is the same wherever the sum goes along, makes the products small. */
+static void test_large_terms(void **state)
+{
+    (void)state;
+    static const struct {
+        tn_dtype dtype;
+        double large, small;
+    } of[] = {{TN_FLOAT32, 0x1p126, 0x1p-100}, {TN_FLOAT64, 0x1p1022, 0x1p-1000}};
+    for (int k = 0; k < 2 * 3; k++)
+        TN_SCOPE {
+            tn_dtype dtype = of[k / 3].dtype;
+            double sign = k % 3 == 1 ? -1 : 1;
+            tn_array *scale = tn_full(TN_SHAPE(3, 1), of[k / 3].small, .dtype = dtype);
+            tn_array *mean = tn_requires_grad(tn_zeros(TN_SHAPE(3, 1), .dtype = dtype));
+            tn_array *x = tn_ones(TN_SHAPE(3, 8), .dtype = dtype);
+            assert_int_equal(tn_eval(scale) | tn_eval(x), TN_OK); /* no constants, which are folded */
+            tn_array *y = sign < 0 ? tn_subtract(x, mean) : tn_add(x, mean);
+            y = tn_multiply(y, k % 3 == 2 ? tn_broadcast_to(scale, TN_SHAPE(3, 8)) : scale);
+            assert_int_equal(tn_backward(tn_sum(tn_multiply(y, tn_full(TN_SHAPE(1), of[k / 3].large, .dtype = dtype)))),
+                             TN_OK);
+            double want = sign * 8 * (of[k / 3].large * of[k / 3].small);
+            assert_values(tn_grad(mean), 3, (double[]){want, want, want}, 0);
+        }
+}
+
 static void test_nothing_left_out(void **state)
 {
     (void)state;
@@ -314,7 +340,7 @@ int main(void)
         TEST(test_gather_values), TEST(test_products),
         TEST(test_composites),    TEST(test_network),
         TEST(test_compiled),      TEST(test_nothing_left_out),
-        TEST(test_many_ties),
+        TEST(test_many_ties),      TEST(test_large_terms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
