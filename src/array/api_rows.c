@@ -90,8 +90,6 @@ static tn__node *scan_operand(tn__node *a, tn__op op, tn_dtype dtype)
  * least, elements with a NaN come first. */
 static tn__node *complex_extremes(tn__node *rows, tn__op op)
 {
-    if (rows->shape->size == 0)
-        return rows;
     int last = rows->shape->ndim - 1;
     tn__node *order = complex_order(rows), *place = tn__rows(TN__OP_ARGSORT, order, NULL);
     TN__PASS_ERROR(place);
@@ -147,9 +145,11 @@ static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
     a = tn__axis_to_last(a, axis);
     TN__PASS_ERROR(a);
     bool extremes = op == TN__OP_CUMMAX || op == TN__OP_CUMMIN;
+    if (extremes && a->shape->size == 0)
+        return tn__axis_from_last(a, axis);
     if (extremes && tn__dtypes[a->dtype].class == TN__CLASS_COMPLEX)
         return tn__axis_from_last(complex_extremes(a, op), axis);
-    if (extremes && a->flags & TN__NODE_NEEDS_GRAD && a->shape->size)
+    if (extremes && a->flags & TN__NODE_NEEDS_GRAD)
         return tn__axis_from_last(taken_extremes(a, op), axis);
     a = op == TN__OP_CUMPROD && a->flags & TN__NODE_NEEDS_GRAD ? products_by_doubling(a) : tn__rows(op, a, NULL);
     return tn__axis_from_last(a, axis);

@@ -7,6 +7,7 @@
 #define TN_ARRAY_BUILD_H
 
 #include "array/node.h"
+#include "core/position.h"
 
 /* Elementwise, with promotion and broadcasting. */
 tn__node *tn__unary(tn__op op, tn__node *a);
@@ -26,6 +27,12 @@ tn__node *tn__complex_matmul(tn__node *a, tn__node *b);
 tn__node *tn__const_like(tn__node *like, double value);
 tn__node *tn__const(double value, tn_dtype dtype, const tn__shape *shape, tn__device *device);
 tn__node *tn__const_scalar(tn__scalar value, tn_dtype dtype, const tn__shape *shape, tn__device *device);
+/* y, which is inexact, as what the xs made, though its derivative by each of them is zero: of a y that does not depend
+ * on their values, as nothing does on those of an array without elements. Backward reaches them, and finds zeros. Of
+ * fewer than TN__MAX_INPUTS xs. */
+tn__node *tn__tied(tn__node *y, int count, tn__node *const *xs);
+/* y, to which x would have given its elements if it had any: tied to it where a gradient may be asked for. */
+tn__node *tn__made_of_none(tn__node *y, tn__node *x);
 /* A binary operation with a C number, which promotes weakly: tn__with(TN__OP_MULTIPLY, a, 0.5). */
 tn__node *tn__with(tn__op op, tn__node *a, double b);
 /* int64 positions along `axis`, in a shape. */
@@ -80,6 +87,8 @@ tn__node *tn__gather_known(tn__node *a, tn__node *indices, int axis, int64_t bel
 /* Integers as positions for tn__gather where negative ones, which would count from the end, are out of range too: a
  * label or token of -1 is a mistake. */
 tn__node *tn__labels(tn__node *t);
+/* The same of lengths, which are 1 at least. */
+tn__node *tn__lengths(tn__node *t);
 /* int64 positions as 0..extent-1. Who computes them looks at them, as a gather along `axis` (of theirs) would: for what
  * depends on positions and gathers nothing. */
 tn__node *tn__positions_within(tn__node *positions, int axis, int64_t extent);
@@ -90,8 +99,8 @@ tn_status tn__positions_look(const char *operation, tn__node *positions, int64_t
 tn__node *tn__positions_of(const tn__node *node, int64_t *extent);
 /* Looks at once at all indices that a pending node depends on. */
 tn_status tn__indices_look(tn__node *node);
-/* What the user gave as such positions, as far as that can be told, and whether negative ones are out of range. */
-tn__node *tn__given_indices(tn__node *positions, bool *labels);
+/* What the user gave as such positions, as far as that can be told, and from where on they are valid. */
+tn__node *tn__given_indices(tn__node *positions, tn__position_least *least);
 /* SCATTER_ADD or SCATTER_SET. */
 tn__node *tn__scatter_node(tn__op op, tn__node *base, tn__node *indices, tn__node *values, int axis);
 tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *values, int axis);

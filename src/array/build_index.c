@@ -28,23 +28,28 @@ tn__node *tn__positions(const char *operation, tn__node *indices)
     return tn__cast(saturated(tn__strong(indices)), TN_INT64);
 }
 
-tn__node *tn__labels(tn__node *t)
+/* Those below `least` shifted. */
+static tn__node *shifted_below(tn__node *t, int least, int64_t shift)
 {
     TN__PASS_ERROR(t);
     bool is_signed = tn__dtypes[t->dtype].class == TN__CLASS_SIGNED;
     tn__node *index = tn__cast(saturated(t), TN_INT64);
-    if (!is_signed)
+    if (!is_signed && least == 0)
         return index;
-    tn__node *negative = tn__binary(TN__OP_LESS, index, tn__const_like(index, 0));
+    tn__node *below = tn__binary(TN__OP_LESS, index, tn__const_like(index, least));
     tn__node *named = index;
     if (t->dtype == TN_INT64)
         named = tn__binary(TN__OP_MAXIMUM, index, tn__const_like(index, TN__LABEL_LEAST));
-    tn__node *shifted = tn__binary(TN__OP_SUBTRACT, named, tn__const_like(index, (double)TN__LABEL_SHIFT));
-    return tn__where(negative, shifted, index);
+    tn__node *by = tn__const_scalar((tn__scalar){.i = shift}, TN_INT64, index->shape, index->device);
+    return tn__where(below, tn__binary(TN__OP_SUBTRACT, named, by), index);
 }
 
-/* Is this what tn__labels makes of signed labels? */
-static bool is_labels(const tn__node *n)
+tn__node *tn__labels(tn__node *t) { return shifted_below(t, 0, TN__LABEL_SHIFT); }
+
+tn__node *tn__lengths(tn__node *t) { return shifted_below(t, 1, TN__LENGTH_SHIFT); }
+
+/* What shifted_below makes of them: from where on they are valid. */
+static bool is_shifted(const tn__node *n, tn__position_least *least)
 {
     const tn__node *shifted = n->op == TN__OP_WHERE ? n->in[1] : NULL;
     if (!shifted || shifted->op != TN__OP_SUBTRACT)
@@ -53,19 +58,21 @@ static bool is_labels(const tn__node *n)
     if (named != n->in[2] && (named->op != TN__OP_MAXIMUM || named->in[0] != n->in[2]))
         return false;
     const tn__node *by = shifted->in[1];
-    return by->op == TN__OP_CONST && tn__scalar_to_int(by->attr.scalar, TN_INT64) == TN__LABEL_SHIFT;
+    int64_t shift = by->op == TN__OP_CONST ? tn__scalar_to_int(by->attr.scalar, TN_INT64) : 0;
+    if (shift == TN__LABEL_SHIFT || shift == TN__LENGTH_SHIFT)
+        *least = shift == TN__LABEL_SHIFT ? TN__FROM_ZERO : TN__FROM_ONE;
+    return shift == TN__LABEL_SHIFT || shift == TN__LENGTH_SHIFT;
 }
 
-tn__node *tn__given_indices(tn__node *positions, bool *labels)
+tn__node *tn__given_indices(tn__node *positions, tn__position_least *least)
 {
     tn__node *n = positions;
-    for (*labels = false; tn__node_pending(n);) {
+    for (*least = TN__FROM_END; tn__node_pending(n);) {
         bool saturates = n->op == TN__OP_MINIMUM && n->dtype == TN_UINT64 && n->in[1]->op == TN__OP_CONST;
         if (n->op == TN__OP_RESHAPE || n->op == TN__OP_EXPAND || saturates ||
             (n->op == TN__OP_CAST && tn_dtype_is_integer((tn_dtype)n->in[0]->dtype))) {
             n = n->in[0];
-        } else if (is_labels(n)) {
-            *labels = true;
+        } else if (is_shifted(n, least)) {
             n = n->in[2];
         } else {
             break;
@@ -89,8 +96,8 @@ tn__node *tn__positions_within(tn__node *positions, int axis, int64_t extent)
     if (positions->shape->size == 0)
         return place;
     /* A gather of nothing: one element in memory, best of the indices themselves, seen `extent` times. */
-    bool labels;
-    tn__node *given = tn__given_indices(positions, &labels);
+    tn__position_least least;
+    tn__node *given = tn__given_indices(positions, &least);
     int64_t zero[TN_MAX_NDIM] = {0}, one[TN_MAX_NDIM], dim[TN_MAX_NDIM];
     for (int i = 0; i < TN_MAX_NDIM; i++)
         one[i] = dim[i] = 1;
@@ -133,17 +140,21 @@ static int64_t integer_at(const char *memory, tn_dtype dtype)
     return dtype == TN_UINT64 && value < 0 ? INT64_MAX : value;
 }
 
-static tn_status look_at(const char *operation, const char *memory, const tn__node *given, bool labels, int64_t extent)
+static tn_status look_at(const char *operation, const char *memory, const tn__node *given, tn__position_least least,
+                         int64_t extent)
 {
     tn_dtype dtype = (tn_dtype)given->dtype;
     for (int64_t i = 0; i < given->shape->size; i++) {
         int64_t index = integer_at(memory + i * (int64_t)tn_dtype_size(dtype), dtype);
-        if (index < extent && index >= (labels ? 0 : -extent))
+        if (index < extent && index >= (least == TN__FROM_END ? -extent : least == TN__FROM_ONE))
             continue;
         char where[TN__SHAPE_TEXT + 16], text[TN__POSITION_TEXT];
         say_where(where, given->shape, i);
-        bool no_negative = labels || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED;
-        return tn__fail(TN_ERR_INDEX, operation, "%s", tn__position_text(text, index, no_negative, where, extent));
+        bool computed = least == TN__FROM_END && tn__dtypes[dtype].class != TN__CLASS_UNSIGNED;
+        least = least == TN__FROM_END ? TN__FROM_ZERO : least;
+        return tn__fail(TN_ERR_INDEX, operation, "%s",
+                        computed ? tn__position_met(text, index, where, extent)
+                                 : tn__position_text(text, index, least, where, extent));
     }
     return TN_OK;
 }
@@ -176,8 +187,8 @@ static char *value_on_host(tn__node *node)
 
 tn_status tn__positions_look(const char *operation, tn__node *positions, int64_t extent)
 {
-    bool labels;
-    tn__node *given = tn__given_indices(positions, &labels);
+    tn__position_least least;
+    tn__node *given = tn__given_indices(positions, &least);
     if (tn__node_is_error(given))
         return tn__error_raise(given->error);
     if (given->shape->size == 0)
@@ -185,7 +196,7 @@ tn_status tn__positions_look(const char *operation, tn__node *positions, int64_t
     char *memory = value_on_host(given);
     if (!memory)
         return tn__error_status(tn__error_last());
-    tn_status status = look_at(operation, memory, given, labels, extent);
+    tn_status status = look_at(operation, memory, given, least, extent);
     tn__free(memory);
     return status;
 }

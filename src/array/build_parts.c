@@ -27,6 +27,26 @@ tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity
     return tn__node_new(op, dtype, shape, in[0]->device, arity, in, attr);
 }
 
+tn__node *tn__tied(tn__node *y, int count, tn__node *const *xs)
+{
+    TN__PASS_ERROR(y);
+    tn__node *in[TN__MAX_INPUTS] = {y};
+    for (int i = 0; i < count; i++) {
+        in[i + 1] = tn__to(xs[i], y->device);
+        TN__PASS_ERROR(in[i + 1]);
+    }
+    return tn__node_new(TN__OP_CUSTOM, (tn_dtype)y->dtype, y->shape, y->device, count + 1, in,
+                        (tn__attr){.raw = {0}});
+}
+
+tn__node *tn__made_of_none(tn__node *y, tn__node *x)
+{
+    TN__PASS_ERROR(y);
+    bool followed = tn__dtype_inexact((tn_dtype)x->dtype) && tn__dtype_inexact((tn_dtype)y->dtype) &&
+                    (y->shape->size == 0 || x->flags & TN__NODE_NEEDS_GRAD);
+    return followed ? tn__tied(y, 1, &x) : y;
+}
+
 tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to)
 {
     if (from == to)

@@ -317,7 +317,7 @@ tn__node *tn__pooling_cover(tn__node *g, tn__node *chosen, const tn__pooling *p)
         tn_shape none = {.ndim = 2 + p->axes};
         memcpy(none.dim, dim, sizeof dim);
         const tn__shape *shape = tn__shape_make("pool", none, (tn_dtype)g->dtype);
-        return shape ? tn__const(0, (tn_dtype)g->dtype, shape, g->device) : tn__failed();
+        return shape ? tn__made_of_none(tn__const(0, (tn_dtype)g->dtype, shape, g->device), g) : tn__failed();
     }
     if (p->axes == TN__POOLED_AXES)
         return cover_behind(g, chosen, p);

@@ -249,7 +249,7 @@ tn__node *tn__update(tn__node *base, tn__node *value, const tn__ints *ints)
     for (int i = 0; i < 2; i++)
         TN__PASS_ERROR(both[i]);
     if (value->shape->size == 0)
-        return both[0];
+        return tn__made_of_none(both[0], both[1]);
     return tn__apply(TN__OP_UPDATE, base->dtype, base->shape, 2, both, (tn__attr){.ints = ints});
 }
 

@@ -218,7 +218,7 @@ tn__node *tn__fold(tn__node *g, int count, const tn__window_axis *window, const 
 {
     TN__PASS_ERROR(g);
     if (shape->size == 0 || g->shape->size == 0)
-        return tn__const(0, (tn_dtype)g->dtype, shape, g->device);
+        return tn__made_of_none(tn__const(0, (tn_dtype)g->dtype, shape, g->device), g);
     for (int i = count; i-- > 0;)
         g = fold_axis(g, window[i].axis, shape->dim[window[i].axis], window[i].step, window[i].spread);
     return g;

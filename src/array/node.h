@@ -32,7 +32,7 @@ typedef union tn__attr {
         const struct tn__user *user; /* USER, USER_REDUCE */
     };
     struct {
-        const struct tn_kernel *kernel; /* CUSTOM: whose output this is; NULL: input 0 tied to the others, see tie() */
+        const struct tn_kernel *kernel; /* CUSTOM: whose output this is; NULL: input 0 tied to others, see tn__tied */
         int64_t output;
     } custom;
     uint8_t perm[TN_MAX_NDIM]; /* PERMUTE: result axis i is input axis perm[i] */

@@ -167,7 +167,7 @@ static step *input_step(tape *t, const step *s, int k)
 /* Applies the rule of a step whose gradient is there, and adds what it gives to the inputs' gradients. */
 static tn_status go_through(tape *t, step *s)
 {
-    tn__chain c = {.node = s->node, .g = s->gradient};
+    tn__chain c = {.node = s->node, .g = s->gradient, .summed = &t->summed};
     for (int k = 0; k < s->inputs; k++)
         c.wanted |= (unsigned)(input_step(t, s, k) != NULL) << k;
     if (!c.wanted)
@@ -229,25 +229,10 @@ static tn_status retain_all(tape *t)
     return TN_OK;
 }
 
-/*
- * A gradient that is to be differentiated in turn, tied to what it is the gradient by: where its value does not depend
- * on that any more, as that of a linear function doesn't, its derivative is zero, and not the mistake that it is to ask
- * for the derivative by something which has nothing to do with the output. Of fewer than TN__MAX_INPUTS xs.
- */
-static tn__node *tie(tn__node *gradient, int count, tn__node *const *xs)
-{
-    tn__node *in[TN__MAX_INPUTS] = {gradient};
-    int arity = 1;
-    for (int i = 0; i < count; i++) {
-        in[arity] = tn__to(xs[i], gradient->device);
-        if (tn__node_is_error(in[arity++]))
-            return in[arity - 1];
-    }
-    return tn__node_new(TN__OP_CUSTOM, (tn_dtype)gradient->dtype, gradient->shape, gradient->device, arity, in,
-                        (tn__attr){.raw = {0}});
-}
-
-/* Adds the gradients of leaves, and of what retains its gradient, to those their handles have. */
+/* Adds the gradients of leaves, and of what retains its gradient, to those their handles have. One that is to be
+ * differentiated in turn is tied to what it is the gradient by: where its value does not depend on that any more, as
+ * that of a linear function doesn't, its derivative is zero, and not the mistake that it is to ask for the derivative
+ * by something which has nothing to do with the output. */
 static tn_status accumulate(tape *t)
 {
     for (size_t i = 0; i < t->count; i++) {
@@ -255,7 +240,9 @@ static tn_status accumulate(tape *t)
         tn__var *var = s->node->var;
         if (!var || !(s->node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD)))
             continue;
-        tn__node *old = tn__var_grad(var), *gradient = t->create_graph ? tie(s->gradient, 1, &s->node) : s->gradient;
+        tn__node *old = tn__var_grad(var), *gradient = s->gradient;
+        if (t->create_graph)
+            gradient = tn__tied(gradient, 1, &s->node);
         tn__node *sum = old ? tn__binary(TN__OP_ADD, old, gradient) : gradient;
         if (tn__node_is_error(sum))
             return tn__error_raise(sum->error);
@@ -458,7 +445,7 @@ static tn_status gradients(const tn_array *y, int count, const tn_array *const *
     tn__no_grad_depth = 0;
     bool few = count < TN__MAX_INPUTS; /* else each to its own array: the ties of many would be their square */
     for (int i = 0; i < count && status == TN_OK && create_graph; i++) {
-        nodes[i] = tie(nodes[i], few ? count : 1, nodes + count + (few ? 0 : i));
+        nodes[i] = tn__tied(nodes[i], few ? count : 1, nodes + count + (few ? 0 : i));
         status = tn__node_is_error(nodes[i]) ? tn__error_raise(nodes[i]->error) : TN_OK;
     }
     tn__no_grad_depth = depth;

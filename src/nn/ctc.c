@@ -27,6 +27,22 @@ typedef struct ctc {
 
 /* ---- operands ---- */
 
+/* Looks at the labels that count, where none may be the blank; the others become it. */
+static tn__node *labels_of(const ctc *c)
+{
+    const tn__shape *shape = c->labels->shape;
+    tn__node *t = c->labels, *coded = tn__labels(t);
+    if (shape->size == 0)
+        return t;
+    TN__PASS_ERROR(coded);
+    tn__node *told =
+        tn__const_scalar((tn__scalar){.i = c->blank - TN__BLANK_SHIFT}, TN_INT64, shape, coded->device);
+    coded = tn__where(with(EQUAL, t, (double)c->blank), told, coded);
+    if (c->counts)
+        coded = tn__where(map2(LESS, tn__iota(shape, 1, t->device), c->counts), coded, like(coded, (double)c->blank));
+    return tn__positions_within(coded, 1, c->x->shape->dim[2]);
+}
+
 static tn__node *read_operands(ctc *c, const tn_array *x, const tn_array *labels, const tn_ctc_opts *opts)
 {
     static const char operation[] = "ctc_loss";
@@ -56,7 +72,9 @@ static tn__node *read_operands(ctc *c, const tn_array *x, const tn_array *labels
     if (opts && opts->label_lengths)
         c->counts = tn__counts(operation, "label_lengths", tn__node_of(opts->label_lengths, operation), c->rows, 0,
                                c->most);
-    return tn__first_error(4, (tn__node *[]){c->x, c->labels, c->lengths, c->counts});
+    error = tn__first_error(4, (tn__node *[]){c->x, c->labels, c->lengths, c->counts});
+    c->labels = error ? error : labels_of(c);
+    return tn__first_error(2, (tn__node *[]){error, c->labels});
 }
 
 /* ---- states ---- */
@@ -71,9 +89,6 @@ static tn__node *classes_of_states(const ctc *c)
     if (c->most == 0)
         return blanks;
     tn__node *labels = c->labels;
-    if (c->counts)
-        labels = tn__where(map2(LESS, tn__iota(labels->shape, 1, labels->device), c->counts), labels,
-                           like(labels, (double)c->blank));
     tn__node *pairs = tn__joined(2, (tn__node *[]){like(tn__spread(labels, 2), (double)c->blank),
                                                    tn__spread(labels, 2)}, 2);
     return tn__update_along(blanks, tn__reshape(pairs, 2, (int64_t[]){c->rows, 2 * c->most}), 1, 0);
@@ -94,7 +109,7 @@ static tn__node *chances_of_states(const ctc *c, tn__node *classes)
     const tn__shape *shape = tn__shape_intern(3, (int64_t[]){c->steps, c->rows, c->states});
     if (!shape)
         TN__REFUSE(TN_ERR_MEMORY, "ctc_loss", "no memory for a shape");
-    return tn__gather(c->x, tn__expand(tn__spread(tn__labels(classes), 0), shape), 2);
+    return tn__gather_known(c->x, tn__expand(tn__spread(classes, 0), shape), 2, c->x->shape->dim[2]);
 }
 
 static tn__node *log_add(tn__node *a, tn__node *b) { return map2(LOGADDEXP, a, b); }

@@ -50,9 +50,8 @@ tn__node *tn__counts(const char *operation, const char *what, tn__node *counts, 
     if (!tn_dtype_is_integer((tn_dtype)counts->dtype))
         TN__REFUSE(TN_ERR_DTYPE, operation, "expected integer %s, got %s: cast them with tn_cast", what,
                    tn_dtype_name((tn_dtype)counts->dtype));
-    counts = tn__reshape(tn__cast(counts, TN_INT64), 2, (int64_t[]){rows, 1});
-    tn__node *place = tn__labels(plus(counts, (double)-least));
-    return plus(tn__positions_within(place, 0, most - least + 1), (double)least);
+    counts = tn__positions_within(least ? tn__lengths(counts) : tn__labels(counts), 0, most + 1);
+    return tn__reshape(counts, 2, (int64_t[]){rows, 1});
 }
 
 tn__node *tn__first_error(int count, tn__node *const *nodes)

@@ -28,8 +28,8 @@ tn__node *tn__floating(const tn_array *x, const char *operation);
 tn__node *tn__only_floating(const tn_array *x, const char *operation);
 /* One of integers or bool. */
 tn__node *tn__only_integers(const tn_array *x, const char *operation);
-/* A vector of integers from `least` to `most`, (rows, 1) int64; one out of range is told of as an index is, when it is
- * evaluated. */
+/* A vector of integers from `least`, 0 or 1, to `most`, (rows, 1) int64; one out of range is told of as an index is,
+ * when it is evaluated. */
 tn__node *tn__counts(const char *operation, const char *what, tn__node *counts, int64_t rows, int64_t least,
                      int64_t most);
 /* The first error among nodes, NULL ones left out; NULL: none. */

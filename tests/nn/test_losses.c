@@ -161,6 +161,61 @@ static void test_crf_decode(void **state)
     check_fine();
 }
 
+/* Lengths and labels out of range are named as they were given, and where, whoever looks: the loss, or a gradient
+ * alone; in any integer dtype. No label that counts is the blank; what lies behind a row's length may be anything. */
+static void test_named_as_given(void **state)
+{
+    (void)state;
+    static const tn_dtype dtypes[] = {TN_INT64, TN_INT32, TN_INT8, TN_UINT8};
+    static const struct {
+        int64_t inputs[3], labels[3], t[6];
+        const char *told, *late; /* by the CPU; by a GPU, which knows the index alone */
+    } wrong[] = {
+        {{4, 0, 3}, {2, 1, 1}, {1, 2, 1, 2, 1, 2}, "index 0 at position 1 |valid are 1 to 4", "index 0 "},
+        {{4, 4, 5}, {2, 1, 1}, {1, 2, 1, 2, 1, 2}, "index 5 at position 2 |valid are 1 to 4", "index 5 "},
+        {{4, 4, 4}, {3, 1, 1}, {1, 2, 1, 2, 1, 2}, "index 3 at position 0 |valid are 0 to 2", "index 3 "},
+        {{4, 4, 4}, {2, 2, 1}, {1, 2, 1, 0, 1, 2}, "the label 0 at position (1, 1) is the blank",
+         "label 0 is the blank"},
+        {{4, 4, 4}, {2, 2, 1}, {1, 2, 3, 1, 1, 9}, "index 3 at position (1, 0) |valid are ", "index 3 "},
+        {{4, -2, 3}, {2, 1, 1}, {1, 2, 1, 2, 1, 2}, "index -2 at position 1 |valid are 1 to 4", "index -2 "},
+        {{4, 4, 4}, {2, -1, 1}, {1, 2, 1, 2, 1, 2}, "index -1 at position 1 |valid are 0 to 2", "index -1 "},
+    };
+    for (int d = 0; d < 4; d++)
+        for (int w = 0; w < 7 - 2 * (d == 3); w++)
+            for (int alone = 0; alone < 2; alone++)
+                TN_SCOPE {
+                    tn_dtype dtype = dtypes[d];
+                    tn_array *x = tn_requires_grad(tn_random_normal(TN_SHAPE(4, 3, 3))), *in[3];
+                    const int64_t *given[] = {wrong[w].inputs, wrong[w].labels, wrong[w].t};
+                    for (int i = 0; i < 3; i++) {
+                        tn_shape shape = i == 2 ? TN_SHAPE(3, 2) : TN_SHAPE(3);
+                        in[i] = tn_cast(tn_from_host(given[i], shape, TN_INT64), dtype);
+                        assert_int_equal(tn_eval(in[i]), TN_OK);
+                    }
+                    tn_array *loss = tn_ctc_loss(x, in[2], .input_lengths = in[0], .label_lengths = in[1]);
+                    if (alone)
+                        assert_int_equal(tn_backward(loss), TN_OK);
+                    assert_int_equal(test_eval(alone ? tn_grad(x) : loss), TN_ERR_INDEX);
+                    const char *told = test_same_bits() ? wrong[w].told : wrong[w].late, *bar = strchr(told, '|');
+                    char first[64];
+                    snprintf(first, sizeof first, "%.*s", (int)(bar ? bar - told : (int)strlen(told)), told);
+                    if (!strstr(tn_error(), first) || (bar && !strstr(tn_error(), bar + 1)))
+                        fail_msg("%s, case %d: %s", tn_dtype_name(dtype), w, tn_error());
+                    tn_clear_error();
+                }
+    TN_SCOPE {
+        tn_array *x = tn_random_normal(TN_SHAPE(4, 1, 3)), *one = tn_ones(TN_SHAPE(1), .dtype = TN_INT64);
+        tn_array *t = tn_from_host(((int64_t[]){2, -7}), TN_SHAPE(1, 2), TN_INT64);
+        tn_array *alone = tn_full(TN_SHAPE(1, 1), 2, .dtype = TN_INT64);
+        assert_true(tn_allclose(tn_ctc_loss(x, t, .label_lengths = one), tn_ctc_loss(x, alone)));
+        tn_array *cost = tn_zeros(TN_SHAPE(3, 3)), *labels = tn_zeros(TN_SHAPE(4, 1), .dtype = TN_INT64);
+        tn_array *none = tn_zeros(TN_SHAPE(1), .dtype = TN_INT64);
+        assert_int_equal(test_eval(tn_crf_loss(cost, x, labels, .lengths = none)), TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, test_same_bits() ? "index 0 at position 0 " : "index 0 ");
+    }
+    check_fine();
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -212,7 +267,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elements), cmocka_unit_test(test_rows), cmocka_unit_test(test_sequences),
-        cmocka_unit_test(test_ctc_ends), cmocka_unit_test(test_crf_decode), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_ctc_ends), cmocka_unit_test(test_crf_decode), cmocka_unit_test(test_named_as_given),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
