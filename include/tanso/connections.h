@@ -35,7 +35,7 @@ TN_API tn_array *tn_embedding_bag_with(const tn_array *w, const tn_array *x, con
 typedef struct tn_attention_opts {
     const char *_;
     const tn_array *mask; /* broadcasts to (..., L, S): bool, true where a key may be looked at; or floating, added to
-                             the scores */
+                             the scores: minus infinity where it may not */
     bool causal;          /* query i looks at keys 0 to i only */
     double scale;         /* of the scores; default 1 / sqrt(E) */
     double dropout;       /* of the weights; default 0 */

@@ -10,9 +10,9 @@
 
 /* What keys each query may look at. */
 typedef struct looks {
-    tn__node *allowed; /* bool, or NULL: all */
-    bool some;         /* each query may look at one at least */
-    tn__node *added;   /* to the scores, or NULL */
+    tn__node *shown; /* bool, or NULL: all, but for those that `added` makes minus infinity */
+    tn__node *added; /* to the scores, or NULL */
+    tn__node *some;  /* bool: what it may look at, where a query may look at nothing; NULL: each has a key at least */
 } looks;
 
 static tn__node *causal_mask(const tn__node *scores)
@@ -27,19 +27,19 @@ static tn__node *causal_mask(const tn__node *scores)
 
 static looks looks_of(tn__node *mask, bool causal, const tn__node *scores)
 {
-    looks l = {.some = !mask};
-    if (mask && mask->dtype == TN_BOOL)
-        l.allowed = mask;
-    else if (mask)
+    looks l = {.shown = causal ? causal_mask(scores) : NULL};
+    if (mask && mask->dtype == TN_BOOL) {
+        l.some = l.shown = l.shown ? map2(LOGICAL_AND, mask, l.shown) : mask;
+    } else if (mask) {
         l.added = tn__cast(mask, (tn_dtype)scores->dtype);
-    if (causal)
-        l.allowed = l.allowed ? map2(LOGICAL_AND, l.allowed, causal_mask(scores)) : causal_mask(scores);
+        l.some = tn__node_is_error(l.added) ? l.added : with(NOT_EQUAL, l.added, -INFINITY);
+        l.some = l.shown ? map2(LOGICAL_AND, l.some, l.shown) : l.some;
+    }
     return l;
 }
 
-/* The softmax over the keys that may be looked at; zeros where there are none: what is masked has a finite score then,
- * so that no gradient is NaN. Where each query has a key, an infinite one makes zeros of the others. What the product
- * with the values reads is all that backward keeps of it. */
+/* The softmax over the keys that may be looked at: an infinite score makes zeros of the others; zeros where there are
+ * none. What the product with the values reads is all that backward keeps of it. */
 static tn__node *weights_of(tn__node *scores, const looks *l, tn_dtype dtype)
 {
     TN__PASS_ERROR(scores);
@@ -47,9 +47,9 @@ static tn__node *weights_of(tn__node *scores, const looks *l, tn_dtype dtype)
     if (l->added)
         scores = add(scores, l->added);
     TN__PASS_ERROR(scores);
-    if (l->allowed)
-        scores = tn__where(l->allowed, scores, like(scores, l->some ? -INFINITY : -1e30));
-    return tn__softmax_kept(scores, l->some ? NULL : l->allowed, dtype, last);
+    if (l->shown)
+        scores = tn__where(l->shown, scores, like(scores, -INFINITY));
+    return tn__softmax_kept(scores, l->some, dtype, last);
 }
 
 static bool fit(const tn__node *q, const tn__node *k, const tn__node *v)

@@ -74,7 +74,7 @@ tn__node *tn__adaptive_pool(const char *name, tn__node *x, tn_shape out, bool ma
     if (whole)
         return max ? tn__max_pool(x, &s) : tn__average_pool(x, &s);
     tn__node *y = max ? x : tn__widened(x);
-    for (int i = 0; i < axes; i++)
+    for (int i = axes; i-- > 0;) /* so that the first of equal elements is that in C order */
         y = pooled_along(y, 2 + i, m[i], max);
     return tn__node_is_error(y) ? y : tn__cast(y, (tn_dtype)x->dtype);
 }

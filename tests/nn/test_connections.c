@@ -89,6 +89,49 @@ static void test_nothing_to_see(void **state)
     check_fine();
 }
 
+/* A floating mask that is minus infinity where one of bool is false is the same: in values, weights and gradients, for
+ * queries that may look at nothing, beside `causal`, for finite numbers as low as there are, and in every dtype. */
+static void test_floating_masks(void **state)
+{
+    (void)state;
+    enum { QUERIES = 5, KEYS = 6 };
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16, TN_BFLOAT16};
+    for (int k = 0; k < 4 * 2; k++)
+        TN_SCOPE {
+            tn_dtype dtype = dtypes[k / 2];
+            bool causal = k % 2, seen[QUERIES * KEYS];
+            double added[QUERIES * KEYS];
+            for (int i = 0; i < QUERIES * KEYS; i++) {
+                seen[i] = i / KEYS != 2 && check_bits() % 2; /* the third looks at nothing */
+                added[i] = seen[i] ? 0 : -INFINITY;
+            }
+            tn_array *y[2], *weights[2], *slope[2], *in[3];
+            for (int i = 0; i < 3; i++)
+                in[i] = tn_cast(tn_random_normal(TN_SHAPE(2, i ? KEYS : QUERIES, 3)), dtype);
+            for (int i = 0; i < 2; i++) {
+                tn_shape shape = TN_SHAPE(QUERIES, KEYS);
+                tn_array *mask = i ? tn_cast(tn_from_host(added, shape, TN_FLOAT64), dtype)
+                                   : tn_from_host(seen, shape, TN_BOOL);
+                tn_array *q = tn_requires_grad(tn_multiply(in[0], 1));
+                y[i] = tn_scaled_dot_product_attention(q, in[1], in[2], .mask = mask, .causal = causal,
+                                                       .weights = &weights[i]);
+                assert_int_equal(tn_backward(tn_sum(tn_square(tn_cast(y[i], TN_FLOAT32)))), TN_OK);
+                slope[i] = tn_grad(q);
+            }
+            assert_true(tn_item(tn_all(tn_equal(tn_slice_axis(y[1], 1, 2, 3, 1), 0))));
+            assert_true(tn_item(tn_all(tn_equal(y[0], y[1]))));
+            assert_true(tn_item(tn_all(tn_equal(weights[0], weights[1]))));
+            assert_true(tn_item(tn_all(tn_equal(slope[0], slope[1]))));
+        }
+    TN_SCOPE { /* the lowest number is no infinity: beside that, a key has it all */
+        const double row[] = {-INFINITY, -3.4028234663852886e38, -INFINITY};
+        tn_array *mask = tn_cast(tn_from_doubles(row, 3), TN_FLOAT32), *ones = tn_ones(TN_SHAPE(3, 2)), *weights;
+        tn_scaled_dot_product_attention(tn_ones(TN_SHAPE(1, 2)), ones, ones, .mask = mask, .weights = &weights);
+        check_near(weights, (double[]){0, 1, 0}, 3, 0);
+    }
+    check_fine();
+}
+
 /* The gradient of what is multiplied by the values is one of the weights as they are kept, of 16 bits where the scores
  * are. Scores are below 1 in absolute value, so that none of some twenty roundings is larger than what it is of; their
  * sum is held against that of the absolute values of the terms. */
@@ -234,7 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_multihead), cmocka_unit_test(test_nothing_to_see),
-        cmocka_unit_test(test_narrow_gradients), cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_narrow_gradients), cmocka_unit_test(test_kept), cmocka_unit_test(test_floating_masks),
         cmocka_unit_test(test_layers), cmocka_unit_test(test_samples), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);

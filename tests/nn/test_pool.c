@@ -290,6 +290,41 @@ static void test_ties(void **state)
     check_fine();
 }
 
+/* So do windows whose number is given, which may meet: the first in C order, of one to three axes. */
+static void test_adaptive_ties(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 12; round++)
+        TN_SCOPE {
+            int axes = 1 + round % 3;
+            int64_t l[3] = {1, 1, 1}, m[3] = {1, 1, 1}, count = 1;
+            tn_shape shape = {.ndim = (tn__count)(2 + axes), .dim = {1, 1}}, out = {.ndim = (tn__count)axes};
+            for (int i = 3 - axes, d = 0; i < 3; i++, d++) {
+                count *= shape.dim[2 + d] = l[i] = between(2, 7);
+                out.dim[d] = m[i] = between(1, l[i]);
+            }
+            double value[343], want[343] = {0};
+            for (int64_t i = 0; i < count; i++)
+                value[i] = (double)between(0, 2);
+            for (int64_t w = 0; w < m[0] * m[1] * m[2]; w++) {
+                int64_t at[3] = {w / (m[1] * m[2]), w / m[2] % m[1], w % m[2]}, best = -1;
+                for (int64_t e = 0; e < count; e++) {
+                    int64_t p[3] = {e / (l[1] * l[2]), e / l[2] % l[1], e % l[2]};
+                    bool inside = true;
+                    for (int i = 0; i < 3; i++)
+                        inside = inside && p[i] >= at[i] * l[i] / m[i] && p[i] < ((at[i] + 1) * l[i] + m[i] - 1) / m[i];
+                    if (inside && (best < 0 || value[e] > value[best]))
+                        best = e;
+                }
+                want[best] += 1;
+            }
+            tn_array *x = tn_requires_grad(check_array(value, shape, TN_FLOAT32));
+            assert_int_equal(tn_backward(tn_sum(tn_adaptive_max_pool(x, out))), TN_OK);
+            check_near(tn_grad(x), want, count, 0);
+        }
+    check_fine();
+}
+
 /* PyTorch's places and weights, written once more. */
 static double cubic_at(double d)
 {
@@ -451,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_windows_that_meet),
         cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_adaptive_ties),
         cmocka_unit_test(test_channels),
         cmocka_unit_test(test_interpolation),
         cmocka_unit_test(test_refused),
