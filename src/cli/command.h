@@ -41,6 +41,7 @@ typedef struct tn__flag {
     const char *help;
     tn__flag_kind kind; /* COUNT: 1 or more; NUMBER: 0 or more */
     size_t offset;      /* in tn__options */
+    uint64_t most;      /* that a number may be; 0: what its place holds */
 } tn__flag;
 
 /* Flags of one command, --help among them. */

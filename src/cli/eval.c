@@ -9,10 +9,10 @@
 
 static const tn__flag flags[] = {
     {"--dataset", "NAME", "another dataset than the one it was trained on", TN__FLAG_TEXT,
-     offsetof(tn__options, dataset)},
-    {"--batch", "N", "samples at a time (default 1000)", TN__FLAG_COUNT, offsetof(tn__options, batch)},
+     .offset = offsetof(tn__options, dataset)},
+    {"--batch", "N", "samples at a time (default 1000)", TN__FLAG_COUNT, .offset = offsetof(tn__options, batch)},
     {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT,
-     offsetof(tn__options, device)},
+     .offset = offsetof(tn__options, device)},
 };
 
 static tn_status evaluate(tn__run_model *model, const tn__options *options, tn_device device)

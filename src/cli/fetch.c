@@ -8,7 +8,7 @@
 #include "cli/command.h"
 
 static const tn__flag flags[] = {
-    {"--quiet", NULL, "say nothing but errors", TN__FLAG_SWITCH, offsetof(tn__options, quiet)},
+    {"--quiet", NULL, "say nothing but errors", TN__FLAG_SWITCH, .offset = offsetof(tn__options, quiet)},
 };
 
 /* The line that grows on a terminal. */

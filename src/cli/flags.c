@@ -7,7 +7,8 @@
 
 #define HELP_COLUMN 26
 
-static const tn__flag help_flag = {"--help", NULL, "show this help", TN__FLAG_SWITCH, offsetof(tn__options, help)};
+static const tn__flag help_flag = {"--help", NULL, "show this help", TN__FLAG_SWITCH,
+                                   .offset = offsetof(tn__options, help)};
 
 /* Every command has --help beside its own. */
 static const tn__flag *flag_at(const tn__command *command, int i)
@@ -42,15 +43,14 @@ static bool set_number(const tn__command *command, const tn__flag *flag, const c
     char *end;
     errno = 0;
     unsigned long long number = strtoull(value, &end, 10);
-    unsigned long long most = flag->kind == TN__FLAG_COUNT ? INT32_MAX : UINT64_MAX;
-    if (*value < '0' || *value > '9' || *end || errno || number > most ||
-        (flag->kind == TN__FLAG_COUNT && number == 0)) {
-        tn__usage_error(command->name, "%s takes a whole number %s, not '%s'", flag->name,
-                        flag->kind == TN__FLAG_COUNT ? "from 1 to 2147483647" : "from 0 to 18446744073709551615",
+    bool count = flag->kind == TN__FLAG_COUNT;
+    unsigned long long most = flag->most ? flag->most : count ? INT32_MAX : UINT64_MAX;
+    if (*value < '0' || *value > '9' || *end || errno || number > most || number < count) {
+        tn__usage_error(command->name, "%s takes a whole number from %d to %llu, not '%s'", flag->name, count, most,
                         value);
         return false;
     }
-    if (flag->kind == TN__FLAG_COUNT)
+    if (count)
         *(long *)place = (long)number;
     else
         *(uint64_t *)place = number;

@@ -26,12 +26,13 @@
 #define MOST  1024 /* processes */
 
 static const tn__flag flags[] = {
-    {"-n", "N", "processes (default: 1)", TN__FLAG_COUNT, offsetof(tn__options, ranks)},
+    {"-n", "N", "processes (default: 1)", TN__FLAG_COUNT, .offset = offsetof(tn__options, ranks), .most = MOST},
     {"--restarts", "N", "begin again, up to N times, when a process fails (default: 0)", TN__FLAG_NUMBER,
-     offsetof(tn__options, restarts)},
-    {"--port", "N", "of MASTER_PORT (default: a free one)", TN__FLAG_COUNT, offsetof(tn__options, port)},
+     .offset = offsetof(tn__options, restarts), .most = INT32_MAX - 1},
+    {"--port", "N", "of MASTER_PORT (default: a free one)", TN__FLAG_COUNT, .offset = offsetof(tn__options, port),
+     .most = 65535},
     {"--prefix", NULL, "each line of output begins with its rank: \"[1] \"", TN__FLAG_SWITCH,
-     offsetof(tn__options, prefix)},
+     .offset = offsetof(tn__options, prefix)},
 };
 
 typedef struct process {
@@ -85,9 +86,8 @@ static bool set_number(const char *name, long number)
 static int set_environment(const job *j, long restarts)
 {
     long port = j->options->port ? j->options->port : free_port();
-    if (port < 1 || port > 65535)
-        return j->options->port ? tn__usage_error("launch", "--port takes a number from 1 to 65535, not %ld", port)
-                                : tn__cli_failure("launch", "no port is free: %s", strerror(errno));
+    if (port < 1)
+        return tn__cli_failure("launch", "no port is free: %s", strerror(errno));
     bool done = set_number("WORLD_SIZE", j->count) && set_number("LOCAL_WORLD_SIZE", j->count) &&
                 set_number("MASTER_PORT", port) && set_number("TANSO_RESTARTS", restarts) &&
                 setenv("MASTER_ADDR", "127.0.0.1", 1) == 0 &&
@@ -271,8 +271,6 @@ static bool hold_signals(job *j)
 static int run(const tn__options *options)
 {
     long count = options->ranks ? options->ranks : 1;
-    if (count > MOST)
-        return tn__usage_error("launch", "-n takes a number from 1 to %d, not %ld", MOST, count);
     job j = {.options = options, .count = (int)count, .self = getpid()};
     j.process = calloc((size_t)count, sizeof *j.process);
     if (!j.process || !hold_signals(&j)) {
@@ -281,7 +279,7 @@ static int run(const tn__options *options)
     }
     options->arguments[options->count] = NULL; /* behind flags that were read it may be a word that was moved */
     int code = run_round(&j, 0);
-    for (uint64_t again = 1; code && !j.asked && again <= options->restarts && again < INT32_MAX; again++) {
+    for (uint64_t again = 1; code && !j.asked && again <= options->restarts; again++) {
         fprintf(stderr, "tanso launch: beginning again, %llu of %llu\n", (unsigned long long)again,
                 (unsigned long long)options->restarts);
         code = run_round(&j, (long)again);

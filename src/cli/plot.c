@@ -9,12 +9,13 @@
 #define MOST_KEYS 64
 
 static const tn__flag flags[] = {
-    {"--out", "FILE", "the picture, .svg or .png (default plot.svg)", TN__FLAG_TEXT, offsetof(tn__options, out)},
+    {"--out", "FILE", "the picture, .svg or .png (default plot.svg)", TN__FLAG_TEXT,
+     .offset = offsetof(tn__options, out)},
     {"--keys", "KEYS",
      "figures with commas between them, a panel each\n"
      "(default train_loss,test_loss,test_accuracy)",
-     TN__FLAG_TEXT, offsetof(tn__options, keys)},
-    {"--x", "KEY", "what they are drawn over (default epoch)", TN__FLAG_TEXT, offsetof(tn__options, x)},
+     TN__FLAG_TEXT, .offset = offsetof(tn__options, keys)},
+    {"--x", "KEY", "what they are drawn over (default epoch)", TN__FLAG_TEXT, .offset = offsetof(tn__options, x)},
 };
 
 static int draw(const tn__options *options, const char *out, const char *const *keys)

@@ -13,9 +13,9 @@
 
 static const tn__flag flags[] = {
     {"--invert", "WHEN", "auto (the default: when the background is light), yes, no; of pictures", TN__FLAG_TEXT,
-     offsetof(tn__options, invert)},
+     .offset = offsetof(tn__options, invert)},
     {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT,
-     offsetof(tn__options, device)},
+     .offset = offsetof(tn__options, device)},
 };
 
 /* What the classes of a dataset are, where their numbers do not say it. */

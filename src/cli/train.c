@@ -28,46 +28,47 @@ static const tn__flag flags[] = {
      "conv:OUT,WINDOW,pad=1 bn maxpool:2 gap residual(...) repeat:N(...); or\n"
      "lenet5 alexnet vgg16 vgg19 vgg_cifar googlenet resnet18 to resnet152 mobilenet_v2\n"
      "unet",
-     TN__FLAG_TEXT, offsetof(tn__options, model)},
+     TN__FLAG_TEXT, .offset = offsetof(tn__options, model)},
     {"--optimizer", "WORDS",
      "sgd, momentum, nesterov, adam, adamw or another of tanso/optim.h's,\n"
      "with settings as \"sgd:lr=0.01,clip_norm=1\"",
-     TN__FLAG_TEXT, offsetof(tn__options, optimizer)},
+     TN__FLAG_TEXT, .offset = offsetof(tn__options, optimizer)},
     {"--lr", "RATE",
      "learning rate: instead of that in --optimizer, or of the dataset's own optimizer",
-     TN__FLAG_TEXT, offsetof(tn__options, rate)},
+     TN__FLAG_TEXT, .offset = offsetof(tn__options, rate)},
     {"--schedule", "NAME[:SET]",
      "of the learning rate: constant (the default with --optimizer), linear or cosine,\n"
      "which fall to 0 over the epochs, or another of those below",
-     TN__FLAG_TEXT, offsetof(tn__options, schedule)},
+     TN__FLAG_TEXT, .offset = offsetof(tn__options, schedule)},
     {"--extend", "NAME[:SET]",
      "an extension of those below, as early-stopping:patience=5; may be repeated",
-     TN__FLAG_LIST, offsetof(tn__options, extend)},
+     TN__FLAG_LIST, .offset = offsetof(tn__options, extend)},
     {"--log", "FILE[,SET]", "write means of all that is observed into DIR/FILE: --extend log:file=FILE",
-     TN__FLAG_LIST, offsetof(tn__options, log)},
+     TN__FLAG_LIST, .offset = offsetof(tn__options, log)},
     {"--plot", "KEYS[,SET]",
      "draw values, as main/loss,validation/main/loss, into DIR/plot.svg: --extend plot:KEYS",
-     TN__FLAG_LIST, offsetof(tn__options, plot)},
-    {"--epochs", "N", "rounds through the training samples", TN__FLAG_COUNT, offsetof(tn__options, epochs)},
-    {"--batch", "N", "samples a minibatch", TN__FLAG_COUNT, offsetof(tn__options, batch)},
+     TN__FLAG_LIST, .offset = offsetof(tn__options, plot)},
+    {"--epochs", "N", "rounds through the training samples", TN__FLAG_COUNT, .offset = offsetof(tn__options, epochs)},
+    {"--batch", "N", "samples a minibatch", TN__FLAG_COUNT, .offset = offsetof(tn__options, batch)},
     {"--device", "NAMES", "auto (the default: a GPU if there is one), cpu, cuda:N; cuda:0,cuda:1 or all (GPUs): "
      "several, which share each minibatch", TN__FLAG_TEXT,
-     offsetof(tn__options, device)},
+     .offset = offsetof(tn__options, device)},
     {"--shard", "N",
      "of several ranks (mpirun): 1 shares the optimizer's states and updates out\n"
      "between them, so that each keeps a part, 2 gradients, too, 3 parameters,\n"
      "too; 0 (the default): each keeps all",
-     TN__FLAG_NUMBER, offsetof(tn__options, shard)},
+     TN__FLAG_NUMBER, .offset = offsetof(tn__options, shard), .most = 3},
     {"--seed", "N", "of first weights, shuffling and dropout (default 0)", TN__FLAG_NUMBER,
-     offsetof(tn__options, seed)},
-    {"--out", "DIR", "folder for the results (default runs/DATASET)", TN__FLAG_TEXT, offsetof(tn__options, out)},
+     .offset = offsetof(tn__options, seed)},
+    {"--out", "DIR", "folder for the results (default runs/DATASET)", TN__FLAG_TEXT,
+     .offset = offsetof(tn__options, out)},
     {"--resume", NULL,
      "go on where the run in DIR stopped, bit for bit; settings not given\n"
      "are that run's, --epochs may be raised",
-     TN__FLAG_SWITCH, offsetof(tn__options, resume)},
+     TN__FLAG_SWITCH, .offset = offsetof(tn__options, resume)},
     {"--synthetic", NULL, "a computed stand-in of the dataset's shape: synthetic:DATASET", TN__FLAG_SWITCH,
-     offsetof(tn__options, synthetic)},
-    {"--quiet", NULL, "say only the result", TN__FLAG_SWITCH, offsetof(tn__options, quiet)},
+     .offset = offsetof(tn__options, synthetic)},
+    {"--quiet", NULL, "say only the result", TN__FLAG_SWITCH, .offset = offsetof(tn__options, quiet)},
 };
 
 _Static_assert(sizeof flags / sizeof *flags < TN__FLAGS_MOST, "--help needs a place, too");
@@ -188,8 +189,6 @@ static void tell_of_earlier(const char *out)
 /* Words that make no model or optimizer are wrong usage, said before anything is loaded. */
 static int check_words(const tn__options *options)
 {
-    if (options->shard > 3)
-        return tn__usage_error("train", "--shard takes 0 to 3, not %llu", (unsigned long long)options->shard);
     if (options->out && !*options->out)
         return tn__usage_error("train", "--out needs the name of a folder for the results, not ''");
     static const char fits[] = ":*"; /* what the dataset asks for, which is not known yet: any number stands for it */
@@ -241,12 +240,27 @@ static int extension_words(const tn__options *options, char **words)
     return code == TN__EXIT_DONE ? add_words(words, "--plot", "plot:", &options->plot) : code;
 }
 
+/* The whole command, with what a snapshot does not know. */
+static void say_how_to_go_on(const tn__options *options, const char *out, int ranks)
+{
+    const char *launched = getenv("TANSO_LAUNCHED") ? getenv("WORLD_SIZE") : NULL;
+    fprintf(stderr, "To go on from its last snapshot: ");
+    if (ranks > 1)
+        fprintf(stderr, "%s -n %d ", launched && atoi(launched) == ranks ? "tanso launch" : "mpirun", ranks);
+    fprintf(stderr, "tanso train %s --out %s --resume", options->arguments[0], out);
+    if (options->device)
+        fprintf(stderr, " --device %s", options->device);
+    if (options->shard)
+        fprintf(stderr, " --shard %llu", (unsigned long long)options->shard);
+    fprintf(stderr, "\n");
+}
+
 /* `saved`: the snapshot in the folder is the run's. */
-static int stopped(const char *dataset, const char *out, bool saved, int signal_number)
+static int stopped(const tn__options *options, const char *out, int ranks, bool saved, int signal_number)
 {
     tn__cli_failure("train", "%s", tn__error_text("train"));
     if (SAVES && saved)
-        fprintf(stderr, "To go on from its last snapshot: tanso train %s --out %s --resume\n", dataset, out);
+        say_how_to_go_on(options, out, ranks);
     else
         fprintf(stderr, "It has made no snapshot to go on from.\n");
     return signal_number == SIGINT ? TN__EXIT_INTERRUPTED : 128 + signal_number;
@@ -278,6 +292,7 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
     tn_comm *comm = tn_comm_world();
     if (tn_comm_status(comm) != TN_OK)
         return tn__library_error("train");
+    int ranks = tn_comm_size(comm); /* which one that has failed does not know */
     bool first = tn_comm_rank(comm) == 0; /* which alone writes and speaks */
     if (!getenv("TANSO_THREADS") && tn_comm_local_size(comm) > 1)
         tn_set_threads(tn_threads() > tn_comm_local_size(comm) ? tn_threads() / tn_comm_local_size(comm) : 1);
@@ -300,7 +315,7 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
     tn_status status = tn_train_with(options->arguments[0], &opts, &last);
     let_signals(&before);
     if (status != TN_OK)
-        return interrupted ? stopped(options->arguments[0], out, holds(out, SNAPSHOT) && (last.epoch || !earlier),
+        return interrupted ? stopped(options, out, ranks, holds(out, SNAPSHOT) && (last.epoch || !earlier),
                                      interrupted)
                            : tn__library_error("train");
     if (!first)

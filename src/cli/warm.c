@@ -5,12 +5,13 @@
 #include "cli/command.h"
 
 static const tn__flag flags[] = {
-    {"--model", "WORDS", "layers, as for 'tanso train'", TN__FLAG_TEXT, offsetof(tn__options, model)},
-    {"--optimizer", "WORDS", "optimizer, as for 'tanso train'", TN__FLAG_TEXT, offsetof(tn__options, optimizer)},
-    {"--batch", "N", "samples a minibatch", TN__FLAG_COUNT, offsetof(tn__options, batch)},
+    {"--model", "WORDS", "layers, as for 'tanso train'", TN__FLAG_TEXT, .offset = offsetof(tn__options, model)},
+    {"--optimizer", "WORDS", "optimizer, as for 'tanso train'", TN__FLAG_TEXT,
+     .offset = offsetof(tn__options, optimizer)},
+    {"--batch", "N", "samples a minibatch", TN__FLAG_COUNT, .offset = offsetof(tn__options, batch)},
     {"--device", "NAMES", "auto (the default), cpu, cuda:N, several or all, as for 'tanso train'", TN__FLAG_TEXT,
-     offsetof(tn__options, device)},
-    {"--quiet", NULL, "say nothing but errors", TN__FLAG_SWITCH, offsetof(tn__options, quiet)},
+     .offset = offsetof(tn__options, device)},
+    {"--quiet", NULL, "say nothing but errors", TN__FLAG_SWITCH, .offset = offsetof(tn__options, quiet)},
 };
 
 void tn__stand_in(const char *dataset, char *name, size_t size)

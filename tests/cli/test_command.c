@@ -87,7 +87,11 @@ static void test_wrong_usage(void **state)
     expect("train digits --epochs=3.5", 2, "", "'3.5'");
     expect("train digits --seed -1", 2, "", "'-1'");
     expect("train digits --seed 18446744073709551616", 2, "", "18446744073709551616|to 18446744073709551615");
-    expect("train digits --shard 4", 2, "", "--shard takes 0 to 3, not 4");
+    expect("train digits --shard 4", 2, "", "--shard takes a whole number from 0 to 3, not '4'");
+    expect("train digits --shard -1", 2, "", "--shard takes a whole number from 0 to 3, not '-1'");
+    expect("launch -n 1025 true", 2, "", "-n takes a whole number from 1 to 1024, not '1025'");
+    expect("launch --port 65536 true", 2, "", "--port takes a whole number from 1 to 65535");
+    expect("launch --restarts 2147483647 true", 2, "", "--restarts takes a whole number from 0 to 2147483646");
     expect("train digits --device gpu", 2, "", "gpu|cuda|Try");
     expect("train digits --device null", 2, "", "null computes nothing");
     expect("train digits --device cpu,gpu", 2, "", "gpu|cuda|Try");

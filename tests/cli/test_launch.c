@@ -195,6 +195,22 @@ static void test_training(void **state)
     command_free(&got);
 }
 
+/* What is said of how to go on is the whole command, by which all of the ranks do. */
+static void test_how_to_go_on(void **state)
+{
+    (void)state;
+    write_script("stop.sh", "if test $RANK = 1; then\n"
+                            "    (until test -e going/snapshot.safetensors; do sleep 0.02; done; kill -9 $$) &\n"
+                            "fi\n"
+                            "exec \"$TANSO_COMMAND\" train digits --model linear:10 --batch 120 --out going "
+                            "--device cpu --shard 1 --epochs 1000000\n");
+    command_result got = command_run(folder, "launch -n 2 sh stop.sh");
+    assert_int_equal(got.code, 128 + SIGKILL);
+    expect_text(got.err, "To go on from its last snapshot: tanso launch -n 2 tanso train digits --out going --resume "
+                         "--device cpu --shard 1\n");
+    command_free(&got);
+}
+
 /* The same of ranks that mpirun starts, and that have all in parts, one of which is killed once there is a snapshot:
  * the others end, and all go on from it. */
 static void test_mpirun(void **state)
@@ -223,6 +239,6 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {TEST(test_ranks),   TEST(test_failures), TEST(test_restarts),
                                        TEST(test_signals), TEST(test_killed),   TEST(test_training),
-                                       TEST(test_not_connected), TEST(test_mpirun)};
+                                       TEST(test_not_connected), TEST(test_how_to_go_on), TEST(test_mpirun)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
