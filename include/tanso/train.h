@@ -61,8 +61,8 @@ typedef struct tn_train_opts {
                       samples they must divide, and of the test samples; what is written and reported is by rank 0
                       alone; figures are of all. All of them read the snapshot to go on from */
     int shard;     /* of tn_optimizer_distribute, for these ranks: 1 shares states and updates out between them, 2
-                      gradients, 3 parameters, too, by the model's words. Then snapshots are of whole epochs, and
-                      `extend` names no other `every` for them */
+                      gradients, 3 parameters, too, by the model's words. Then a run that is stopped between snapshots
+                      makes none of that step */
 } tn_train_opts;
 
 /*

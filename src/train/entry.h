@@ -30,6 +30,8 @@ typedef struct tn__json_log {
     int64_t size;  /* bytes up to the last entry's closing brace */
     int64_t from;  /* of these, the ones that are in the file alone; 0: the list is short */
     tn__text list; /* the others */
+    uint64_t sum;  /* of the first `summed` bytes (FNV-1a), by which the file is told from another one; 0: not known */
+    int64_t summed;
     bool behind;   /* the file lacks some of what the list has */
     tn__pace pace; /* of writing it */
 } tn__json_log;
@@ -38,6 +40,8 @@ typedef struct tn__json_log {
 tn_status tn__json_log_open(tn__json_log *log, const char *path);
 /* The file gets it now, or as soon as that costs little (pace.h); `now` as there, INFINITY: at once. */
 tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count, double now);
+/* Makes the sum that of the whole list. */
+void tn__json_log_sum(tn__json_log *log);
 /* Writes what was put off, if it is time. */
 tn_status tn__json_log_settle(tn__json_log *log, double now);
 void tn__json_log_close(tn__json_log *log);

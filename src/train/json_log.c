@@ -135,6 +135,40 @@ static tn_status replace(const tn__json_log *log)
     return status;
 }
 
+/* Fowler, Noll and Vo's sum: it goes on from where it was. */
+static uint64_t sum_of(uint64_t sum, const char *data, size_t bytes)
+{
+    sum = sum ? sum : UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < bytes; i++)
+        sum = (sum ^ (unsigned char)data[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+void tn__json_log_sum(tn__json_log *log)
+{
+    if (log->list.data && log->summed < log->size)
+        log->sum = sum_of(log->sum, log->list.data + (log->summed - log->from), (size_t)(log->size - log->summed));
+    log->summed = log->size;
+}
+
+/* Does a file begin with the list? */
+static bool begins_with(int fd, const tn__json_log *log)
+{
+    char part[4096], first = 0, last = 0;
+    uint64_t sum = 0;
+    for (int64_t at = 0; at < log->size;) {
+        int64_t left = log->size - at;
+        ssize_t got = pread(fd, part, left < (int64_t)sizeof part ? (size_t)left : sizeof part, at);
+        if (got <= 0)
+            return false;
+        first = at ? first : part[0];
+        last = part[got - 1];
+        sum = sum_of(sum, part, (size_t)got);
+        at += got;
+    }
+    return first == '[' && last == '}' && (!log->sum || sum == log->sum);
+}
+
 /* A long list that is gone on from: the file must have what it had, and loses what came later. One that is not there
  * begins anew. */
 static tn_status cut(tn__json_log *log)
@@ -144,14 +178,14 @@ static tn_status cut(tn__json_log *log)
         tn__log(TN__LOG_WARN, OPERATION,
                 "the run goes on from a log of %lld entries in '%s', which is not there: that begins anew",
                 (long long)log->entries, log->path);
-        log->entries = log->size = log->from = 0;
+        log->entries = log->size = log->from = log->summed = 0;
+        log->sum = 0;
         return TN_OK;
     }
-    char first = 0, last = 0;
-    bool there = fd >= 0 && pread(fd, &first, 1, 0) == 1 && pread(fd, &last, 1, log->size - 1) == 1;
+    bool there = fd >= 0 && begins_with(fd, log);
     if (fd >= 0)
         close(fd);
-    if (!there || first != '[' || last != '}')
+    if (!there)
         return tn__fail(TN_ERR_FORMAT, OPERATION,
                         "the run goes on from a log of %lld entries, and '%s' does not hold them: bring that file "
                         "back, or move this one away, and the log begins anew",
@@ -203,6 +237,7 @@ tn_status tn__json_log_settle(tn__json_log *log, double now)
     tn__pace_note(&log->pace, began);
     if (status != TN_OK || log->size <= TN__SHORT_LOG)
         return status;
+    tn__json_log_sum(log);
     tn__free(log->list.data);
     log->list = (tn__text){0};
     log->from = log->size;

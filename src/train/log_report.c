@@ -129,6 +129,10 @@ static tn_status save_list(const tn_serializer *s, tn__json_log *log)
     char *list = log->list.data;
     if (status == TN_OK)
         status = tn_serialize_text(s, "_list", &list);
+    if (is_long)
+        tn__json_log_sum(log);
+    if (is_long && status == TN_OK)
+        status = tn_serialize_int(s, "_sum", &(int64_t){(int64_t)log->sum});
     return status == TN_OK && log->from && log->path ? tn__archive_after(s->archive, log->path) : status;
 }
 
@@ -144,6 +148,11 @@ static tn_status load_list(const tn_serializer *s, tn__json_log *log)
     if (status == TN_OK && list)
         tn__text_add(&log->list, list);
     log->from = list ? 0 : log->size;
+    log->summed = log->from;
+    int64_t sum = 0;
+    if (status == TN_OK && !list && tn_serializer_has(s, "_sum"))
+        status = tn_serialize_int(s, "_sum", &sum);
+    log->sum = (uint64_t)sum;
     tn_string_free(list);
     return log->list.failed ? tn__fail_memory(OPERATION, (size_t)log->size) : status;
 }
@@ -157,7 +166,8 @@ static tn_status take_chainer_list(const tn_serializer *s, tn__json_log *log)
         tn__text_add(&log->list, list);
     tn__free(list);
     log->size = (int64_t)log->list.length;
-    log->from = 0;
+    log->from = log->summed = 0;
+    log->sum = 0;
     return log->list.failed ? tn__fail_memory(OPERATION, (size_t)log->size) : tn_error_code();
 }
 

@@ -298,7 +298,7 @@ const tn__named_part tn__named_parts[] = {
           "end when a value (validation/main/loss) has not become better for so many looks"),
      .make = early_stopping, .own_every = true},
     {PART("snapshot", "every=1ep", "save what --resume goes on from so often, not as often as costs little"),
-     .make = snapshot_interval, .own_every = true, .writes = true},
+     .make = snapshot_interval, .own_every = true, .writes = true, .gathers = true},
     {PART("best-model", "KEY,file=best.safetensors,mode=auto|greater|less,every=1ep",
           "keep the model that had the best value (validation/main/loss) so far"),
      .make = best_model, .own_every = true, .writes = true},

@@ -129,7 +129,7 @@ static tn_status add_word(tn__run *run, char *word, bool schedule)
     if (settings)
         *settings++ = '\0';
     const tn__named_part *row = find(word, schedule);
-    if (row && run && run->follows && (row->writes || row->reads_log))
+    if (row && run && run->follows && (row->writes || row->reads_log) && !(row->gathers && run->shard))
         return TN_OK; /* files and lines are another rank's */
     return row ? add_row(run, row, settings) : unknown(word, schedule);
 }
@@ -144,7 +144,6 @@ static bool is_word(const char *word, const char *name)
 }
 
 static bool names_log(const char *word) { return is_word(word, "log"); }
-static bool names_snapshot(const char *word) { return is_word(word, "snapshot"); }
 
 static bool reads_log(const char *word)
 {
@@ -183,10 +182,6 @@ tn_status tn__named_extend(tn__run *run, const char *schedule, const char *exten
     tn_status status = word ? add_word(run, word, true) : tn__fail_memory(OPERATION, 64);
     tn__free(word);
     const char *list = extend ? extend : "";
-    if (status == TN_OK && run && run->comm && run->shard && count_words(list, names_snapshot))
-        status = tn__fail(TN_ERR_UNSUPPORTED, OPERATION,
-                          "snapshot: what ranks share out (shard) is brought together at the end of epochs alone, "
-                          "where snapshots are made without being asked for");
     if (status == TN_OK)
         status = add_words(run, list, true);
     tn_log_report_opts unwritten = {.file = ""};

@@ -185,7 +185,7 @@ static tn_status save_results(tn__run *run)
 /* ---- when ---- */
 
 /* Whether there is something to be written, and files of an earlier run, if there are any, may be replaced. Of what
- * ranks have in parts that is so at the end of an epoch alone. */
+ * ranks have in parts that is so where it was brought together. */
 static bool may_replace(tn_trainer *trainer, void *user)
 {
     const tn__run *run = user;
@@ -206,11 +206,15 @@ static bool is_due(tn__run *run, const tn_trainer *trainer)
     return run->due;
 }
 
+static bool in_parts(const tn__run *run) { return run->comm && run->shard; }
+
 static bool due_fire(tn_trainer *trainer, void *user)
 {
     tn__run *run = user;
     bool due = is_due(run, trainer);
-    return run->snapshot_every ? tn_trigger_fire(run->snapshot_every, trainer) : due;
+    if (!run->snapshot_every)
+        return due;
+    return in_parts(run) ? run->brought : tn_trigger_fire(run->snapshot_every, trainer);
 }
 
 static tn_status due_serialize(const tn_serializer *s, void *user)
@@ -283,10 +287,13 @@ static const tn_extension_kind files_kind = {.name = "files",
 
 /* ---- the extension that brings together what ranks have in parts, before the snapshot ---- */
 
+/* On all ranks alike: so it is here that the words' trigger is asked. A snapshot that is due is taken at once, as later
+ * ones find parts again. */
 static tn_status together_call(tn_trainer *trainer, void *user)
 {
-    const tn__run *run = user;
-    return tn_trainer_is_new_epoch(trainer) ? tn_optimizer_gather(run->optimizer) : TN_OK;
+    tn__run *run = user;
+    run->brought = run->snapshot_every && tn_trigger_fire(run->snapshot_every, trainer);
+    return run->brought || tn_trainer_is_new_epoch(trainer) ? tn_optimizer_gather(run->optimizer) : TN_OK;
 }
 
 static const tn_extension_kind together_kind = {.name = "together", .priority = -50, .call = together_call};
@@ -294,13 +301,13 @@ static const tn_extension_kind together_kind = {.name = "together", .priority = 
 tn_status tn__output_extend(tn__run *run)
 {
     tn_status status = TN_OK;
-    if (run->out && run->comm && run->shard)
+    if (run->out && in_parts(run))
         status = tn_extend_with(run->trainer, tn_extension_new(&together_kind, run), NULL);
     if (!run->out || run->follows || status != TN_OK)
         return status;
     if (run->saves) {
         tn_snapshot_opts opts = {.file = snapshot_name, .condition = may_replace, .user = run,
-                                 .wait = run->snapshot_every == NULL};
+                                 .wait = run->snapshot_every == NULL || in_parts(run)};
         tn_extend_opts when = {.trigger = tn_trigger_new(&due_kind, run)};
         tn_extension *made = tn_snapshot_with(&opts);
         status = tn_extend_with(run->trainer, made, &when);

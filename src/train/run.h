@@ -45,6 +45,7 @@ typedef struct tn__run {
     bool saves;                /* whether this build can write archives */
     bool guards;               /* files of an earlier run stay until the first epoch is done */
     tn_trigger *snapshot_every; /* of the words; NULL: as often as costs little */
+    bool brought;              /* what ranks have in parts was brought together for a snapshot of those */
     tn_extension *snapshot;    /* the trainer's; NULL: none is made */
     int64_t resumed;           /* the iteration of the snapshot that the run goes on from; -1: none */
     bool due;                  /* the model and the curve are to be written in this iteration */

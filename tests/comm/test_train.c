@@ -11,13 +11,17 @@ static char folder[RANKS_PATH]; /* the same for all ranks */
 enum { BATCH = 60 }; /* which 1 to 4 ranks divide, and which divides the 300 samples */
 
 static int shard; /* what ranks have in parts */
+static const char *more = ""; /* words beside those that all runs have */
+static volatile int stop;
 
 static tn_epoch figures(tn_comm *with, int epochs, const char *out, bool resume, int64_t batch, tn_status expected)
 {
     tn_epoch last;
+    char words[128];
+    snprintf(words, sizeof words, "early-stopping:patience=50 log:file=means.json%s", more);
     tn_status status = tn_train("spiral", &last, .model = "linear:10 sigmoid linear:3",
                                 .optimizer = shard ? "momentum:lr=0.1" : "sgd:lr=1",
-                                .extend = "early-stopping:patience=50 log:file=means.json", .epochs = epochs,
+                                .extend = words, .epochs = epochs, .stop = &stop,
                                 .batch = batch, .seed = 3, .device = test_device(), .out = out, .resume = resume,
                                 .comm = with, .shard = shard);
     if (status != expected)
@@ -82,6 +86,40 @@ static void test_shared_out(void **state)
     shard = 0;
 }
 
+/* Stops the run in one of its first steps, the same on all ranks: when the network has been called so often. */
+static void stop_early(const char *operation, tn_dtype dtype, tn_shape shape, void *user)
+{
+    (void)dtype, (void)shape;
+    int *calls = user;
+    stop = stop || (strcmp(operation, "sigmoid") == 0 && ++*calls == 3);
+}
+
+/* In the middle of an epoch, too, where the words ask for it: a run that is stopped there is gone on with. */
+static void test_snapshots_between_epochs(void **state)
+{
+    (void)state;
+    for (shard = 1; shard <= 3; shard += 2) {
+        char own[600], out[600], path[700];
+        snprintf(own, sizeof own, "%s/whole%d-%d", folder, shard, rank);
+        snprintf(out, sizeof out, "%s/steps%d", folder, shard);
+        snprintf(path, sizeof path, "%s/snapshot.safetensors", out);
+        more = " snapshot:every=1it";
+        tn_epoch alone = figures(NULL, 2, own, false, BATCH, TN_OK);
+        int calls = 0;
+        tn_set_function_hook(stop_early, &calls);
+        figures(comm, 2, out, false, BATCH, TN_ERR_STATE);
+        tn_clear_error();
+        tn_set_function_hook(NULL, NULL);
+        stop = 0;
+        assert_int_equal(tn_comm_barrier(comm), TN_OK);
+        assert_int_equal(access(path, F_OK), 0);
+        tn_epoch shared = figures(comm, 2, out, true, BATCH, TN_OK);
+        assert_same_figures(&shared, &alone);
+        more = "";
+    }
+    shard = 0;
+}
+
 static void test_batch_that_ranks_do_not_divide(void **state)
 {
     (void)state;
@@ -118,6 +156,7 @@ int main(void)
     if (!ranks_begin(&comm, &rank, &size) || !ranks_folder(comm, folder))
         return 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone), cmocka_unit_test(test_shared_out),
+                                       cmocka_unit_test(test_snapshots_between_epochs),
                                        cmocka_unit_test(test_ranks_that_disagree),
                                        cmocka_unit_test(test_batch_that_ranks_do_not_divide)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -312,6 +312,49 @@ static void test_lost_log(void **state)
     check_fine();
 }
 
+/* A long log that another run's lies in place of, or that was written into, is not gone on with. */
+static void test_other_log(void **state)
+{
+    (void)state;
+    char path[600], kept[600];
+    snprintf(path, sizeof path, "%s/log", folder);
+    snprintf(kept, sizeof kept, "%s/kept.safetensors", folder);
+    for (int kind = 0; kind < 3; kind++) {
+        tn_trainer *trainer = idle_trainer(TN_EVERY(1500, TN_ITERATION));
+        tn_extend(trainer, tn_log_report(.every = TN_EVERY(1, TN_ITERATION)));
+        run_it(trainer);
+        assert_int_equal(tn_trainer_save(trainer, kept), TN_OK);
+        tn_trainer_free(trainer);
+        size_t length = 0;
+        char *text = test_read(path, &length);
+        assert_true(length > 65536);
+        if (kind == 1)
+            text[length / 2] ^= 1;
+        else if (kind == 2) /* its brackets stay where they are */
+            memset(text + 1, ' ', length - 5);
+        FILE *file = fopen(path, "w");
+        assert_true(file && fwrite(text, 1, length, file) == length && fclose(file) == 0);
+        free(text);
+        tn_trainer *other = idle_trainer(TN_EVERY(1502, TN_ITERATION));
+        tn_extend(other, tn_log_report(.every = TN_EVERY(1, TN_ITERATION)));
+        assert_int_equal(tn_trainer_load(other, kept), TN_OK);
+        if (kind == 0) {
+            run_it(other);
+            text = test_read(path, NULL);
+            assert_non_null(strstr(text, "\"iteration\": 1502"));
+            assert_non_null(strstr(text, "\"iteration\": 1,"));
+            free(text);
+        } else {
+            assert_int_equal(tn_trainer_run(other), TN_ERR_FORMAT);
+            assert_non_null(strstr(tn_error(), "does not hold them"));
+            tn_clear_error();
+        }
+        tn_trainer_free(other);
+        assert_int_equal(unlink(path), 0);
+    }
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +367,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_profile_too_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lost_log, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_other_log, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
