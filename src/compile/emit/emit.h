@@ -12,11 +12,39 @@
 #define TN__STRETCH 16384 /* elements of the last loop that an elementwise item covers, in C */
 #define TN__MAX_EXTRAS (2 * TN__MAX_LOOPS + 8)
 
+/* What an emission notes about an expression of its nest; all zero when it begins. */
+typedef struct tn__expr_note {
+    int printed;       /* scope in which there is a variable for it, 0: none */
+    uint32_t passes;   /* that compute it */
+    uint32_t walk;     /* the last walk of tn__emit_hoist that came here */
+    uint32_t ahead;    /* of a gather that is `checked`, the loops that its address in front of them leaves out */
+    bool kept;         /* later passes find it in a variable */
+    bool seen;         /* mark of whatever traversal is under way */
+    bool checked;      /* a gather whose index was checked in front of the inner loops */
+    bool reached;      /* computed in the loop whose strips are being made (c/strip.c) */
+    bool made;         /* a strip of these random numbers has been made */
+    bool loose;        /* rounding to 16 bits is left to its stores */
+    bool early;        /* of a product's nest: all its loads are `early` accesses */
+    bool free;         /* of a product's nest: depends on neither product nor reduction, and cannot fail: may come ahead
+                          of them */
+    bool same;         /* of a product's nest: the same for all elements, without a load */
+} tn__expr_note;
+
+/* The same about an access. */
+typedef struct tn__access_note {
+    bool near;         /* offsets within a product's tile fit in 32 bits */
+    bool own;          /* each thread reads one element, whose address is in a variable */
+    bool staged;       /* vectors of it have been loaded into variables of their own */
+    bool wide;         /* a strip of it is in the dtype computed in (c/strip.c) */
+} tn__access_note;
+
 /* What is known while the function of one nest is printed. The flags tell how an access or an operation is spelled in
  * the code that is being printed: loops set and clear them around it. */
 typedef struct tn__printer {
     tn__emitter *emitter;
-    tn__nest *nest;
+    const tn__nest *nest;
+    tn__expr_note *expr_note;     /* one for each of the nest's expressions */
+    tn__access_note *access_note; /* and accesses */
     tn__text *text;
     int scalar_param;  /* where in n[] the places of the nest's scalars in s[] begin, in the order of `slot` */
     const int *slot;   /* the scalars, as numbers of the program's */
@@ -39,6 +67,15 @@ typedef struct tn__printer {
     uint32_t walk;     /* walks of tn__emit_hoist so far */
     char name[2][96];  /* of tn__function and tn__identity */
 } tn__printer;
+
+static inline tn__expr_note *tn__note_of(const tn__printer *p, const tn__expr *e)
+{
+    return &p->expr_note[e - p->nest->expr];
+}
+static inline tn__access_note *tn__access_note_of(const tn__printer *p, const tn__access *a)
+{
+    return &p->access_note[a - p->nest->access];
+}
 
 /* A call of a nest's function in a kernel. */
 typedef struct tn__nest_call {

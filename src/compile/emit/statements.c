@@ -55,15 +55,15 @@ void tn__print_element(tn__printer *p, int access)
         tn__text_add(p->text, "held.a[u / core::QUAD][u % core::QUAD]");
         return;
     }
-    if (a->own) {
+    if (tn__access_note_of(p, a)->own) {
         tn__text_addf(p->text, "*q%d", access);
         return;
     }
-    if (p->flat && a->staged) {
+    if (p->flat && tn__access_note_of(p, a)->staged) {
         tn__text_addf(p->text, "c%d->e[%s]", access, p->lane);
         return;
     }
-    bool in_tile = p->in_tile && a->near;
+    bool in_tile = p->in_tile && tn__access_note_of(p, a)->near;
     const tn__nest_product *product = &p->nest->product;
     bool down = in_tile && product->row_loop >= 0 && a->stride[product->row_loop];
     bool across = in_tile && product->column_loop >= 0 && a->stride[product->column_loop];
@@ -83,11 +83,11 @@ static void print_load(tn__printer *p, const tn__expr *e)
 {
     const tn__access *a = &p->nest->access[e->access];
     const char *from = a->dtype == TN_FLOAT16 ? "tn_f16_to_f32" : a->dtype == TN_BFLOAT16 ? "tn_bf16_to_f32" : "";
-    if (a->wide) {
+    if (tn__access_note_of(p, a)->wide) {
         tn__text_addf(p->text, "w%d[%s]", e->access, p->strip);
         return;
     }
-    if (a->staged && !p->flat) {
+    if (tn__access_note_of(p, a)->staged && !p->flat) {
         bool varies = p->vector_loop >= 0 && a->stride[p->vector_loop];
         tn__text_addf(p->text, "%s(c%d%s.e[%s])", from, e->access, p->vector, varies ? p->lane : "0");
         return;
@@ -99,10 +99,10 @@ static void print_load(tn__printer *p, const tn__expr *e)
         return;
     }
     int extra = tn__stride_param(a, p->nest->loop_count);
-    if (e->checked) {
+    if (tn__note_of(p, e)->checked) {
         int index = (int)(e - p->nest->expr);
         tn__text_addf(p->text, "in%d ? %s(p%d[at%d", index, from, e->access, index);
-        print_steps(p, a, e->ahead);
+        print_steps(p, a, tn__note_of(p, e)->ahead);
         tn__text_add(p->text, "]) : 0");
         return;
     }
@@ -153,7 +153,7 @@ static void print_operation(tn__printer *p, const tn__expr *e)
         return;
     }
     bool rounds = tn__dtypes[e->dtype].compute != e->dtype && e->op != TN__OP_COPY && e->op != TN__OP_WHERE &&
-                  !e->loose;
+                  !tn__note_of(p, e)->loose;
     if (rounds)
         tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
     bool unchecked = p->unchecked && tn__is_divided(e);
@@ -161,7 +161,7 @@ static void print_operation(tn__printer *p, const tn__expr *e)
         tn__text_addf(p->text, "tn_unchecked_%s", tn__ops[e->op].name);
     else
         tn__print_function(p, e->op, last->dtype);
-    bool by = unchecked && e->op == TN__OP_DIVIDE && p->nest->expr[e->arg[1]].printed == TN__SCOPE_ITEM;
+    bool by = unchecked && e->op == TN__OP_DIVIDE && p->expr_note[e->arg[1]].printed == TN__SCOPE_ITEM;
     tn__text_add(p->text, by ? "_by" : "");
     for (int i = 0; i < e->arity; i++)
         tn__text_addf(p->text, "%sv%d", i ? ", " : "(", e->arg[i]);
@@ -227,12 +227,13 @@ void tn__emit_indent(tn__printer *p)
 
 void tn__emit_need(tn__printer *p, int index)
 {
-    tn__expr *e = &p->nest->expr[index];
-    if (e->printed == TN__SCOPE_ITEM || e->printed == p->scope)
+    const tn__expr *e = &p->nest->expr[index];
+    tn__expr_note *note = &p->expr_note[index];
+    if (note->printed == TN__SCOPE_ITEM || note->printed == p->scope)
         return;
-    if (e->kept && !(e->passes >> p->pass & 1)) {
+    if (note->kept && !(note->passes >> p->pass & 1)) {
         tn__line(p, "const %s v%d = k%d%s[%s];", tn__emit_variable_type(e->dtype), index, index, p->vector, p->lane);
-        e->printed = p->scope;
+        note->printed = p->scope;
         return;
     }
     for (int i = 0; i < e->arity; i++)
@@ -240,14 +241,14 @@ void tn__emit_need(tn__printer *p, int index)
     tn__emit_indent(p);
     if (e->kind == TN__EXPR_RAW) { /* a variable of another type, with a statement of its own */
         tn__print_raw(p, e, index);
-        e->printed = p->scope;
+        note->printed = p->scope;
         return;
     }
     tn__text_addf(p->text, "const %s v%d = ", tn__emit_variable_type(e->dtype), index);
     print_value[e->kind](p, e);
     tn__text_add(p->text, ";\n");
-    e->printed = p->scope;
-    if (e->kept && p->lane)
+    note->printed = p->scope;
+    if (note->kept && p->lane)
         tn__line(p, "k%d%s[%s] = v%d;", index, p->vector, p->lane, index);
 }
 
@@ -255,10 +256,11 @@ void tn__emit_need(tn__printer *p, int index)
  * copies. It reads no extents, which gcc would leave behind the choice, and then not see that neighbours are read. */
 static void check_ahead(tn__printer *p, int index, uint32_t inner)
 {
-    tn__expr *e = &p->nest->expr[index];
+    const tn__expr *e = &p->nest->expr[index];
+    tn__expr_note *note = &p->expr_note[index];
     const tn__access *a = e->kind == TN__EXPR_LOAD ? &p->nest->access[e->access] : NULL;
-    if (!p->checks_ahead || e->checked || !a || !a->gathered || a->known ||
-        p->nest->expr[e->arg[0]].printed != TN__SCOPE_ITEM)
+    if (!p->checks_ahead || note->checked || !a || !a->gathered || a->known ||
+        p->expr_note[e->arg[0]].printed != TN__SCOPE_ITEM)
         return;
     int v = e->arg[0], extra = tn__stride_param(a, p->nest->loop_count);
     tn__line(p, "const int in%d = tn_in_range(v%d, n[%d], fault, n[%d] + 1);", index, v, extra + 1, a->param);
@@ -267,17 +269,18 @@ static void check_ahead(tn__printer *p, int index, uint32_t inner)
                   a->param + 1);
     print_steps(p, a, ~inner);
     tn__text_add(p->text, ";\n");
-    e->checked = true;
-    e->ahead = inner;
+    note->checked = true;
+    note->ahead = inner;
 }
 
 /* Each expression once: there are exponentially many ways down where values are used twice, and their users too. */
 static void hoist(tn__printer *p, int index, uint32_t inner)
 {
-    tn__expr *e = &p->nest->expr[index];
-    if (e->printed == TN__SCOPE_ITEM || e->walk == p->walk)
+    const tn__expr *e = &p->nest->expr[index];
+    tn__expr_note *note = &p->expr_note[index];
+    if (note->printed == TN__SCOPE_ITEM || note->walk == p->walk)
         return;
-    e->walk = p->walk;
+    note->walk = p->walk;
     if (!(e->loops & inner) && e->kind != TN__EXPR_REDUCED) {
         int scope = p->scope;
         p->scope = TN__SCOPE_ITEM;
@@ -300,7 +303,7 @@ static void print_store(tn__printer *p, const tn__store *s)
 {
     const tn__access *a = &p->nest->access[s->access];
     tn__emit_need(p, s->expr);
-    if (a->wide) {
+    if (tn__access_note_of(p, a)->wide) {
         tn__line(p, "w%d[%s] = v%d;", s->access, p->strip, s->expr);
         return;
     }
@@ -384,7 +387,7 @@ void tn__emit_bases(tn__printer *p)
 /* A pass's work on one element: stores of its level, and the reductions' elements left in variables. */
 void tn__emit_element(tn__printer *p, int level)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int r = 0; r < n->reduction_count; r++)
         if (n->reduction[r].level == level && !(tn__ops[n->reduction[r].op].props & TN_ARG))
             tn__emit_need(p, n->reduction[r].arg);
@@ -393,7 +396,7 @@ void tn__emit_element(tn__printer *p, int level)
 
 void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int r = 0; r < n->reduction_count; r++)
         if (n->reduction[r].level == level)
             tn__emit_hoist(p, n->reduction[r].arg, inner);
@@ -492,35 +495,24 @@ void tn__emit_extent(tn__printer *p)
 /* ---- a nest ---- */
 
 /* What nobody but stores needs is rounded by these. */
-static void find_loose(tn__nest *n)
+static void find_loose(tn__printer *p)
 {
+    const tn__nest *n = p->nest;
     for (int s = 0; s < n->store_count; s++)
-        n->expr[n->store[s].expr].loose = true;
+        p->expr_note[n->store[s].expr].loose = true;
     for (int s = 0; s < n->store_count; s++)
-        n->expr[n->store[s].expr].loose &= n->expr[n->store[s].expr].dtype == n->access[n->store[s].access].dtype;
+        p->expr_note[n->store[s].expr].loose &= n->expr[n->store[s].expr].dtype == n->access[n->store[s].access].dtype;
     for (int e = 0; e < n->expr_count; e++)
         for (int i = 0; i < n->expr[e].arity; i++)
-            n->expr[n->expr[e].arg[i]].loose = false;
+            p->expr_note[n->expr[e].arg[i]].loose = false;
     for (int r = 0; r < n->reduction_count; r++)
-        n->expr[n->reduction[r].arg].loose = false;
+        p->expr_note[n->reduction[r].arg].loose = false;
 }
 
-void tn__print_nest(tn__printer *p)
+static void print_body(tn__printer *p)
 {
-    tn__nest *n = p->nest;
-    p->scopes = TN__SCOPE_FIRST;
-    p->scope = TN__SCOPE_NONE;
-    p->depth = 0;
-    p->index = "";
-    p->literal = false;
-    for (int e = 0; e < n->expr_count; e++) {
-        n->expr[e].printed = TN__SCOPE_NONE;
-        n->expr[e].passes = n->expr[e].walk = 0;
-        n->expr[e].kept = n->expr[e].checked = n->expr[e].made = n->expr[e].loose = n->expr[e].seen = false;
-    }
-    for (int i = 0; i < n->access_count; i++)
-        n->access[i].staged = n->access[i].wide = false;
-    find_loose(n);
+    const tn__nest *n = p->nest;
+    find_loose(p);
     tn__line(p, "{");
     tn__line(p, "(void)s, (void)fault;");
     for (int i = 0; i < n->access_count; i++) {
@@ -534,4 +526,22 @@ void tn__print_nest(tn__printer *p)
     p->emitter->target->loops(p);
     tn__line(p, "}");
     tn__text_add(p->text, "\n");
+}
+
+void tn__print_nest(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    p->scopes = TN__SCOPE_FIRST;
+    p->scope = TN__SCOPE_NONE;
+    p->depth = 0;
+    p->index = "";
+    p->literal = false;
+    p->expr_note = tn__calloc((size_t)n->expr_count + 1, sizeof *p->expr_note);
+    p->access_note = tn__calloc((size_t)n->access_count + 1, sizeof *p->access_note);
+    if (p->expr_note && p->access_note)
+        print_body(p);
+    else
+        p->text->failed = true;
+    tn__free(p->expr_note);
+    tn__free(p->access_note);
 }

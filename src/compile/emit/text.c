@@ -107,7 +107,7 @@ void tn__print_cast(tn__printer *p, const tn__expr *e, tn_dtype from, int arg)
     tn_dtype to = e->dtype;
     bool widen = tn__dtypes[to].compute != to;
     if (widen && tn__dtypes[from].compute == TN_FLOAT32) {
-        if (!e->loose)
+        if (!tn__note_of(p, e)->loose)
             tn__text_addf(p->text, "tn_round_%s", tn__dtypes[to].suffix);
         tn__text_addf(p->text, "(v%d)", arg);
         return;
@@ -122,7 +122,7 @@ void tn__print_cast(tn__printer *p, const tn__expr *e, tn_dtype from, int arg)
 void tn__print_generated(tn__printer *p, const tn__expr *e)
 {
     const tn__access *a = &p->nest->access[e->access];
-    if (a->staged) {
+    if (tn__access_note_of(p, a)->staged) {
         tn__text_addf(p->text, "c%d%s.e[%s]", e->access, p->vector, p->lane);
         return;
     }
@@ -130,10 +130,10 @@ void tn__print_generated(tn__printer *p, const tn__expr *e)
         tn__print_position(p, a);
         return;
     }
-    bool rounds = tn__dtypes[e->dtype].compute != e->dtype && !e->loose;
+    bool rounds = tn__dtypes[e->dtype].compute != e->dtype && !tn__note_of(p, e)->loose;
     if (rounds)
         tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
-    if (e->made) {
+    if (tn__note_of(p, e)->made) {
         tn__text_addf(p->text, rounds ? "g%d[%s])" : "g%d[%s]", (int)(e - p->nest->expr), p->strip);
         return;
     }

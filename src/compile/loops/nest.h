@@ -19,8 +19,8 @@
 typedef enum tn__access_kind { TN__ACCESS_LOAD, TN__ACCESS_STORE, TN__ACCESS_INDEX } tn__access_kind;
 
 /* How a nest reads or writes one value: an affine function of the loop variables, offset + sum of stride[l] * x<l>, to
- * which a gathered one adds gather_stride times an index. Fields marked "emitter" belong to the text that is being made
- * and mean nothing before. */
+ * which a gathered one adds gather_stride times an index. `operand`, `param`, `idle` and `whole` are its place in the
+ * step that the nest becomes; what an emission notes besides is in a tn__access_note (emit/emit.h). */
 typedef struct tn__access {
     tn__access_kind kind;
     int value;                      /* whose memory */
@@ -45,10 +45,6 @@ typedef struct tn__access {
                                        n[] */
     bool idle;                      /* not used by the part of a split nest that is being emitted */
     int64_t whole;                  /* > 0: the temporary of a split nest's partial results, of so many elements */
-    bool near;                      /* emitter: offsets within a product's tile fit in 32 bits */
-    bool own;                       /* emitter: each thread reads one element, whose address is in a variable */
-    bool staged;                    /* emitter: vectors of it have been loaded into variables of their own */
-    bool wide;                      /* emitter: a strip of it is in the dtype computed in (c/strip.c) */
     bool in_registers;              /* of a back-to-back product: the factor that it shares with the product before it,
                                        still in the registers of the same threads */
 } tn__access;
@@ -76,20 +72,6 @@ typedef struct tn__expr {
     int access, scalar, reduction;
     uint32_t loops;    /* the loops it varies with */
     int level;         /* how many passes have to be over before it can be computed (see tn__reduction) */
-    int printed;       /* scope in which the emitter has a variable for it, 0: none */
-    uint32_t passes;   /* emitter: the passes that compute it */
-    bool kept;         /* emitter: later passes find it in a variable */
-    bool seen;         /* mark of whatever traversal is under way */
-    uint32_t walk;     /* emitter: the last walk of tn__emit_hoist that came here */
-    bool checked;      /* emitter: a gather whose index was checked in front of the inner loops */
-    uint32_t ahead;    /* emitter: of such a gather, the loops that its address in front of them leaves out */
-    bool reached;      /* emitter: computed in the loop whose strips are being made (c/strip.c) */
-    bool made;         /* emitter: a strip of these random numbers has been made */
-    bool loose;        /* emitter: rounding to 16 bits is left to its stores */
-    /* emitter, in a product's nest: */
-    bool early;        /* all its loads are `early` accesses */
-    bool free;         /* depends on neither product nor reduction, and cannot fail: may come ahead of them */
-    bool same;         /* the same for all elements, without a load */
 } tn__expr;
 
 /* A reduction over the nest's reduced loops. A nest goes through these loops once for each level: what a reduction of

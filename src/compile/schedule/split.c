@@ -25,31 +25,32 @@ bool tn__split_rather(const tn__fuser *fuser, const tn__nest *nest)
 }
 
 /* Marks expression e, all that it is computed from, and the accesses of these. */
-static void use(tn__nest *nest, int e)
+static void use(tn__nest *nest, bool *used, int e)
 {
-    tn__expr *x = &nest->expr[e];
-    if (x->seen)
+    const tn__expr *x = &nest->expr[e];
+    if (used[e])
         return;
-    x->seen = true;
+    used[e] = true;
     if (x->kind == TN__EXPR_LOAD || x->kind == TN__EXPR_INDEX || x->kind == TN__EXPR_RAW)
         nest->access[x->access].idle = false;
     for (int i = 0; i < x->arity; i++)
-        use(nest, x->arg[i]);
+        use(nest, used, x->arg[i]);
 }
 
-/* Makes the nest the given part of itself: accesses that the part has no use of become idle. */
-static void choose_part(tn__nest *nest, tn__part part)
+/* Makes the nest the given part of itself: accesses that the part has no use of become idle. False without memory. */
+static bool choose_part(tn__nest *nest, tn__part part)
 {
+    bool *used = tn__calloc((size_t)nest->expr_count + 1, sizeof *used);
+    if (!used)
+        return false;
     nest->part = part;
-    for (int e = 0; e < nest->expr_count; e++)
-        nest->expr[e].seen = false;
     for (int i = 0; i < nest->access_count; i++)
         nest->access[i].idle = true;
     for (int r = 0; r < nest->reduction_count && part == TN__PART_PARTIAL; r++)
-        use(nest, nest->reduction[r].arg);
+        use(nest, used, nest->reduction[r].arg);
     for (int s = 0; s < nest->store_count; s++)
         if (nest->store[s].row == (part == TN__PART_FINAL)) {
-            use(nest, nest->store[s].expr);
+            use(nest, used, nest->store[s].expr);
             nest->access[nest->store[s].access].idle = false;
         }
     for (int r = 0; r < nest->reduction_count; r++)
@@ -59,6 +60,8 @@ static void choose_part(tn__nest *nest, tn__part part)
                 a->idle = false;
                 a->kind = part == TN__PART_PARTIAL ? TN__ACCESS_STORE : TN__ACCESS_LOAD;
             }
+    tn__free(used);
+    return true;
 }
 
 /* A temporary of so many elements for each piece and row, and the nest's access to it; -1 without memory. */
@@ -87,7 +90,8 @@ bool tn__emit_split(tn__draft *draft, tn__emitter *emitter, tn__nest *nest)
             return false;
     }
     for (tn__part part = TN__PART_PARTIAL; part <= TN__PART_FINAL; part++) {
-        choose_part(nest, part);
+        if (!choose_part(nest, part))
+            return false;
         tn__draft_step *step = tn__draft_add_kernel(draft);
         if (!step || !tn__emit_step(emitter, &(tn__kernel_part){.nest = &nest, .count = 1}, 1, step))
             return false;

@@ -38,7 +38,7 @@ static const char *total(const tn__nest *n, int r)
 
 static void few_sums(tn__printer *p, int level, const char *first, const char *end)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int c = p->vector_loop, columns = (int)n->extent[c];
     for (int x = 0; x < columns; x++)
         TN__EACH_PLAIN(p, r, level)

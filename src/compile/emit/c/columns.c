@@ -56,7 +56,7 @@ int64_t tn__c_column_blocks(const tn__nest *n)
 
 void tn__c_open_rows(tn__printer *p, const char *first, const char *end)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int row = 31 - __builtin_clz(n->reduced), c = p->vector_loop;
     if (!tn__c_any_across(n)) {
         tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
@@ -83,7 +83,7 @@ void tn__c_close_rows(tn__printer *p)
     tn__line(p, "}");
     p->lane = NULL;
     for (int i = 0; i < p->nest->access_count; i++)
-        p->nest->access[i].staged = false;
+        p->access_note[i].staged = false;
 }
 
 void tn__c_each_column(tn__printer *p)
@@ -151,7 +151,7 @@ static void declare_results(tn__printer *p)
 
 static void column_stores(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     bool any = false;
     for (int s = 0; s < n->store_count; s++)
         if (n->store[s].row) {
@@ -177,7 +177,7 @@ static uint32_t outer_loops(const tn__printer *p)
 
 static void whole_columns(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     tn__line(p, "const tn_i64 row = item / blocks;");
     tn__emit_decode(p, outer_loops(p), "row");
     if (tn__c_is_few_columns(n)) {
@@ -210,7 +210,7 @@ static void segments(tn__printer *p)
 
 static void column_pieces(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int c = p->vector_loop;
     segments(p);
     tn__line(p, "const tn_i64 segment = item / blocks %% segments, row = item / blocks / segments;");
@@ -239,7 +239,7 @@ static void column_pieces(tn__printer *p)
 
 static void column_results(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int c = p->vector_loop;
     segments(p);
     tn__line(p, "const tn_i64 row = item / blocks;");
@@ -271,7 +271,7 @@ void tn__c_emit_columns(tn__printer *p)
 {
     static void (*const of_part[])(tn__printer *) = {
         [TN__PART_WHOLE] = whole_columns, [TN__PART_PARTIAL] = column_pieces, [TN__PART_FINAL] = column_results};
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int c = p->vector_loop = n->loop_count - 1;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
     tn__line(p, "const tn_i64 block = n[%d] >= %d ? %d : %d;", TN__EXTENT(c), WIDE, tn__c_most_columns(n), FEW_COLUMNS);

@@ -96,7 +96,7 @@ static void end_stretch(tn__printer *p, int level, int j, int length)
  * columns, one for all, and for sums of several stretches another one that is wide; rows are no longer than one. */
 static void pass(tn__printer *p, int level)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int length = (int)length_of(n), lanes = n->last_kept ? 1 : length;
     tn__emit_hoist_pass(p, level, n->reduced);
     TN__EACH_PLAIN (p, r, level)
@@ -137,12 +137,12 @@ static void pass(tn__printer *p, int level)
         bool widens = tn__nest_widens(n, r);
         tn__line(p, "const %s v%d = %s(%s%d%s);", tn__emit_type(p, r), e, tn__emit_narrowing(p, r),
                  widens ? "sum" : "lane", r, widens ? "" : "_0");
-        n->expr[e].printed = TN__SCOPE_ITEM;
+        p->expr_note[e].printed = TN__SCOPE_ITEM;
     }
     TN__EACH_POSITION (p, r, level) {
         int e = tn__nest_reduced_expr(n, r);
         tn__line(p, "const tn_i64 v%d = at%d;", e, r);
-        n->expr[e].printed = TN__SCOPE_ITEM;
+        p->expr_note[e].printed = TN__SCOPE_ITEM;
     }
 }
 

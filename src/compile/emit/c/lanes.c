@@ -249,7 +249,7 @@ static void name_results(tn__printer *p, int level)
     {
         int e = tn__nest_reduced_expr(p->nest, r);
         tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_narrowing(p, r), r);
-        p->nest->expr[e].printed = TN__SCOPE_ITEM;
+        p->expr_note[e].printed = TN__SCOPE_ITEM;
     }
 }
 

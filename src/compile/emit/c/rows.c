@@ -71,7 +71,7 @@ static void name_positions(tn__printer *p, int level)
         if (tn__c_is_position(p->nest, r, level)) {
             int e = tn__nest_reduced_expr(p->nest, r);
             tn__line(p, "const tn_i64 v%d = at%d;", e, r);
-            p->nest->expr[e].printed = TN__SCOPE_ITEM;
+            p->expr_note[e].printed = TN__SCOPE_ITEM;
         }
 }
 
@@ -87,7 +87,7 @@ static void find_vector_loop(tn__printer *p)
 
 static void pass_without_sums(tn__printer *p, int level, const char *first, const char *end)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int last = n->loop_count - 1;
     if (__builtin_popcount(n->reduced) > 1) {
         char rounds[32];
@@ -127,7 +127,7 @@ static void pass_without_sums(tn__printer *p, int level, const char *first, cons
 
 static void whole_rows(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     tn__emit_decode(p, tn__nest_loops(n) & ~n->reduced, "item");
     tn__emit_extent(p);
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
@@ -147,7 +147,7 @@ static void whole_rows(tn__printer *p)
 
 static void row_blocks(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     tn__emit_extent(p);
     tn__line(p, "const tn_i64 blocks = (R + %d) / %d, row = item / blocks;", TN__REDUCE_BLOCK - 1, TN__REDUCE_BLOCK);
     tn__line(p, "const tn_i64 b = item %% blocks * %d, e = b + %d < R ? b + %d : R;", TN__REDUCE_BLOCK,
@@ -168,7 +168,7 @@ static void row_blocks(tn__printer *p)
 
 static void row_results(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     tn__emit_decode(p, tn__nest_loops(n) & ~n->reduced, "item");
     tn__emit_extent(p);
     tn__line(p, "const tn_i64 blocks = (R + %d) / %d, first = item * blocks;", TN__REDUCE_BLOCK - 1, TN__REDUCE_BLOCK);

@@ -74,15 +74,15 @@ static void stage(tn__printer *p, int access, const char *first, const char *end
 /* Where the operands of a round are, as c0, c1, ... */
 static void place(tn__printer *p, bool of_round)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int last = last_of(n);
     for (int i = 0; i < n->access_count; i++) {
-        tn__access *a = &n->access[i];
+        const tn__access *a = &n->access[i];
         const char *type = tn__dtypes[a->dtype].ctype;
         bool piece = in_one_piece(n, a), once = !piece && !a->stride[last - 1];
         if (!varies(n, a) || once == of_round)
             continue;
-        a->staged = true;
+        tn__access_note_of(p, a)->staged = true;
         if (!piece) {
             tn__line(p, "struct { %s e[%d]; } c%d[1];", type, TOGETHER, i);
             stage(p, i, once ? "0" : "t0", once ? "many" : "t1");
@@ -98,7 +98,7 @@ static void place(tn__printer *p, bool of_round)
 
 void tn__c_emit_short(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int last = last_of(n), row = last - 1, stretches = TN__EXTENT(n->loop_count);
     uint32_t inner = 1u << last | 1u << row;
     p->vector_loop = last;

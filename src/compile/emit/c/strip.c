@@ -10,22 +10,22 @@
 
 #define SHORTEST 64 /* a loop that pays for it */
 
-static bool neighbours(const tn__nest *n, const tn__access *a, int loop)
+static bool neighbours(const tn__printer *p, const tn__access *a, int loop)
 {
-    return (a->stride[loop] == 1 || a->staged) && n->extent[loop] >= SHORTEST;
+    return (a->stride[loop] == 1 || tn__access_note_of(p, a)->staged) && p->nest->extent[loop] >= SHORTEST;
 }
 
 /* Loads of bfloat16 are shifts, which need no strip. */
-static bool is_wide(const tn__nest *n, const tn__access *a, int loop)
+static bool is_wide(const tn__printer *p, const tn__access *a, int loop)
 {
     bool converts = a->dtype == TN_FLOAT16 || (a->dtype == TN_BFLOAT16 && a->kind == TN__ACCESS_STORE);
     return a->kind != TN__ACCESS_INDEX && converts && a->operand >= 0 && !a->gathered && !a->raw &&
-           neighbours(n, a, loop);
+           neighbours(p, a, loop);
 }
 
-static bool is_made(const tn__nest *n, const tn__expr *e, int loop)
+static bool is_made(const tn__printer *p, const tn__expr *e, int loop)
 {
-    return e->kind == TN__EXPR_INDEX && e->op != TN__OP_IOTA && neighbours(n, &n->access[e->access], loop);
+    return e->kind == TN__EXPR_INDEX && e->op != TN__OP_IOTA && neighbours(p, &p->nest->access[e->access], loop);
 }
 
 static bool is_stored(const tn__nest *n, const tn__store *s, bool rows, int level)
@@ -34,43 +34,45 @@ static bool is_stored(const tn__nest *n, const tn__store *s, bool rows, int leve
 }
 
 /* Marks what a pass computes in its loop. An expression stands behind those that it needs. */
-static void reach(tn__nest *n, bool rows, int level)
+static void reach(const tn__printer *p, bool rows, int level)
 {
+    const tn__nest *n = p->nest;
     for (int e = 0; e < n->expr_count; e++)
-        n->expr[e].reached = false;
+        p->expr_note[e].reached = false;
     for (int r = 0; r < n->reduction_count && !rows; r++)
         if (n->reduction[r].level == level && !tn__c_is_position(n, r, level))
-            n->expr[n->reduction[r].arg].reached = true;
+            p->expr_note[n->reduction[r].arg].reached = true;
     for (int s = 0; s < n->store_count; s++)
         if (is_stored(n, &n->store[s], rows, level))
-            n->expr[n->store[s].expr].reached = true;
+            p->expr_note[n->store[s].expr].reached = true;
     for (int e = n->expr_count - 1; e >= 0; e--) {
-        tn__expr *x = &n->expr[e];
-        x->reached = x->reached && x->printed != TN__SCOPE_ITEM && x->kind != TN__EXPR_REDUCED;
-        for (int i = 0; i < x->arity && x->reached; i++)
-            n->expr[x->arg[i]].reached = true;
+        const tn__expr *x = &n->expr[e];
+        tn__expr_note *note = &p->expr_note[e];
+        note->reached = note->reached && note->printed != TN__SCOPE_ITEM && x->kind != TN__EXPR_REDUCED;
+        for (int i = 0; i < x->arity && note->reached; i++)
+            p->expr_note[x->arg[i]].reached = true;
     }
 }
 
 bool tn__c_has_strip(tn__printer *p, int loop, bool rows, int level)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     bool any = false;
-    reach(n, rows, level);
+    reach(p, rows, level);
     for (int e = 0; e < n->expr_count; e++) {
         const tn__expr *x = &n->expr[e];
-        any |= x->reached &&
-               (is_made(n, x, loop) || (x->kind == TN__EXPR_LOAD && is_wide(n, &n->access[x->access], loop)));
+        any |= p->expr_note[e].reached &&
+               (is_made(p, x, loop) || (x->kind == TN__EXPR_LOAD && is_wide(p, &n->access[x->access], loop)));
     }
     for (int s = 0; s < n->store_count; s++)
-        any |= is_stored(n, &n->store[s], rows, level) && is_wide(n, &n->access[n->store[s].access], loop);
+        any |= is_stored(n, &n->store[s], rows, level) && is_wide(p, &n->access[n->store[s].access], loop);
     return any;
 }
 
 /* The address of a strip's first element. */
 static void print_first(tn__printer *p, int access)
 {
-    if (p->nest->access[access].staged) {
+    if (p->access_note[access].staged) {
         tn__text_addf(p->text, "c%d%s.e", access, p->vector);
         return;
     }
@@ -81,13 +83,13 @@ static void print_first(tn__printer *p, int access)
 
 void tn__c_open_strip(tn__printer *p, const tn__c_strip *strip)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int loop = strip->loop;
-    reach(n, strip->rows, strip->level);
+    reach(p, strip->rows, strip->level);
     for (int e = 0; e < n->expr_count; e++) {
-        tn__expr *x = &n->expr[e];
-        bool made = is_made(n, x, loop), loads = x->kind == TN__EXPR_LOAD && is_wide(n, &n->access[x->access], loop);
-        if (!x->reached || (!made && (!loads || n->access[x->access].wide)))
+        const tn__expr *x = &n->expr[e];
+        bool made = is_made(p, x, loop), loads = x->kind == TN__EXPR_LOAD && is_wide(p, &n->access[x->access], loop);
+        if (!p->expr_note[e].reached || (!made && (!loads || p->access_note[x->access].wide)))
             continue;
         const char *type = tn__emit_variable_type(x->dtype), *suffix = tn__dtypes[tn__dtypes[x->dtype].compute].suffix;
         tn__line(p, "%s %c%d[%d];", type, made ? 'g' : 'w', made ? e : x->access, strip->size);
@@ -104,25 +106,25 @@ void tn__c_open_strip(tn__printer *p, const tn__c_strip *strip)
             print_first(p, x->access);
         }
         tn__text_addf(p->text, ", %s - %s); }\n", strip->end, strip->first);
-        x->made = made;
-        n->access[x->access].wide = loads;
+        p->expr_note[e].made = made;
+        p->access_note[x->access].wide = loads;
     }
     for (int s = 0; s < n->store_count; s++) {
         int access = n->store[s].access;
-        if (!is_stored(n, &n->store[s], strip->rows, strip->level) || !is_wide(n, &n->access[access], loop))
+        if (!is_stored(n, &n->store[s], strip->rows, strip->level) || !is_wide(p, &n->access[access], loop))
             continue;
         tn__line(p, "tn_f32 w%d[%d];", access, strip->size);
-        n->access[access].wide = true;
+        p->access_note[access].wide = true;
     }
     snprintf(p->strip, sizeof p->strip, "x%d - %s", loop, strip->first);
 }
 
 void tn__c_close_strip(tn__printer *p, const tn__c_strip *strip)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int s = 0; s < n->store_count; s++) {
         int access = n->store[s].access;
-        if (!n->access[access].wide)
+        if (!p->access_note[access].wide)
             continue;
         tn__emit_indent(p);
         tn__text_addf(p->text, "{ const tn_i64 x%d = %s; tn_narrow_%s(", strip->loop, strip->first,
@@ -131,7 +133,7 @@ void tn__c_close_strip(tn__printer *p, const tn__c_strip *strip)
         tn__text_addf(p->text, ", w%d, %s - %s); }\n", access, strip->end, strip->first);
     }
     for (int i = 0; i < n->access_count; i++)
-        n->access[i].wide = false;
+        p->access_note[i].wide = false;
     for (int e = 0; e < n->expr_count; e++)
-        n->expr[e].made = false;
+        p->expr_note[e].made = false;
 }

@@ -67,10 +67,10 @@ static void open_tiles(tn__printer *p, int tiled, int last)
 
 void tn__c_stage(tn__printer *p, int access, int row, int column, char from, int rows, int columns)
 {
-    tn__access *a = &p->nest->access[access];
+    const tn__access *a = &p->nest->access[access];
     int bits = 8 * tn__dtypes[a->dtype].size;
     tn__line(p, "struct { %s e[%d]; } c%d[%d];", tn__dtypes[a->dtype].ctype, columns, access, rows);
-    a->staged = true;
+    tn__access_note_of(p, a)->staged = true;
     p->vector_loop = row;
     if (a->stride[row] == 1 && bits <= 64) {
         tn__line(p, "{");
@@ -130,7 +130,7 @@ static void close_count(tn__printer *p, int last)
 
 static void emit_elementwise(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int last = n->loop_count - 1, tiled = tiled_loop(n);
     uint32_t inner = (last >= 0 ? 1u << last : 0) | (tiled >= 0 ? 1u << tiled : 0);
     bool counts = tiled < 0 && last > 0;

@@ -68,9 +68,9 @@ static void finish(tn__printer *p, const tn__gpu_form *f, int level)
 
 static void store_row_values(tn__printer *p, const tn__gpu_form *f)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int i = 0; i < n->access_count; i++)
-        n->access[i].staged = false;
+        p->access_note[i].staged = false;
     tn__line(p, "if (cy == 0 && columns > 0) {");
     tn__line(p, "const ix live = columns;");
     tn__gpu_declare_stores(p, f, true, 0);
@@ -145,7 +145,7 @@ static void open_groups(tn__printer *p)
 
 void tn__gpu_emit_columns(tn__printer *p, const tn__gpu_form *f)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     bool pieces = n->part == TN__PART_PARTIAL;
     uint32_t inner = n->reduced | 1u << f->loop, kept = tn__nest_loops(n) & ~n->reduced;
     p->vector = "[q]";
@@ -185,7 +185,7 @@ void tn__gpu_emit_columns(tn__printer *p, const tn__gpu_form *f)
 
 void tn__gpu_emit_combine(tn__printer *p, const tn__gpu_form *f)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     uint32_t kept = tn__nest_loops(n) & ~n->reduced;
     p->vector = "";
     tn__gpu_begin(p, f);

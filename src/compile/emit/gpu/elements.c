@@ -8,22 +8,25 @@
 #include "compile/emit/gpu/form.h"
 
 /* Is e a division or square root of the pass, which accumulates nothing? */
-static bool is_unchecked(const tn__nest *n, int e, int pass)
+static bool is_unchecked(const tn__printer *p, int e, int pass)
 {
+    const tn__nest *n = p->nest;
+    const tn__expr_note *note = &p->expr_note[e];
     const tn__expr *x = &n->expr[e];
     bool accumulates = n->reduced && (tn__nest_reductions(n, pass, false) || tn__nest_reductions(n, pass, true));
-    return !accumulates && x->passes >> (pass < 31 ? pass : 31) & 1 && x->printed != TN__SCOPE_ITEM &&
+    return !accumulates && note->passes >> (pass < 31 ? pass : 31) & 1 && note->printed != TN__SCOPE_ITEM &&
            tn__is_divided(x);
 }
 
 /* The divisor of e, if it is the same for all elements and no expression before e has it; else -1. */
-static int common_divisor(const tn__nest *n, int e, int pass)
+static int common_divisor(const tn__printer *p, int e, int pass)
 {
-    int divisor = n->expr[e].op == TN__OP_DIVIDE && is_unchecked(n, e, pass) ? n->expr[e].arg[1] : -1;
-    if (divisor < 0 || n->expr[divisor].printed != TN__SCOPE_ITEM)
+    const tn__nest *n = p->nest;
+    int divisor = n->expr[e].op == TN__OP_DIVIDE && is_unchecked(p, e, pass) ? n->expr[e].arg[1] : -1;
+    if (divisor < 0 || p->expr_note[divisor].printed != TN__SCOPE_ITEM)
         return -1;
     for (int i = 0; i < e; i++)
-        if (n->expr[i].op == TN__OP_DIVIDE && is_unchecked(n, i, pass) && n->expr[i].arg[1] == divisor)
+        if (n->expr[i].op == TN__OP_DIVIDE && is_unchecked(p, i, pass) && n->expr[i].arg[1] == divisor)
             return -1;
     return divisor;
 }
@@ -31,7 +34,7 @@ static int common_divisor(const tn__nest *n, int e, int pass)
 void tn__gpu_declare_inverses(tn__printer *p, int pass)
 {
     for (int e = 0; e < p->nest->expr_count; e++) {
-        int d = common_divisor(p->nest, e, pass);
+        int d = common_divisor(p, e, pass);
         if (d >= 0)
             tn__line(p, "const tn_f32 y%d = tn_inverse(v%d); const bool divides%d = tn_divides(v%d);", d, d, d, d);
     }
@@ -42,14 +45,14 @@ bool tn__gpu_begin_unchecked(tn__printer *p, int pass)
     const tn__nest *n = p->nest;
     bool unchecked = false;
     for (int e = 0; e < n->expr_count; e++)
-        unchecked = unchecked || is_unchecked(n, e, pass);
+        unchecked = unchecked || is_unchecked(p, e, pass);
     if (!unchecked)
         return false;
     tn__emit_indent(p);
     tn__text_add(p->text, "bool sure = true");
     for (int e = 0; e < n->expr_count; e++)
-        if (common_divisor(n, e, pass) >= 0)
-            tn__text_addf(p->text, " & divides%d", common_divisor(n, e, pass));
+        if (common_divisor(p, e, pass) >= 0)
+            tn__text_addf(p->text, " & divides%d", common_divisor(p, e, pass));
     tn__text_add(p->text, ";\n");
     return true;
 }

@@ -106,7 +106,7 @@ static void print_results(tn__printer *p, const tn__gpu_form *f, bool aligned, u
 
 void tn__gpu_emit_elementwise(tn__printer *p, const tn__gpu_form *f)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     uint32_t all = tn__nest_loops(n), inner = f->loop >= 0 ? 1u << f->loop : 0;
     p->vector = "[q]";
     tn__gpu_begin(p, f);

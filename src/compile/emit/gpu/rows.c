@@ -107,7 +107,7 @@ static void finish(tn__printer *p, const tn__gpu_form *f, int level)
         else
             tn__line(p, "const %s v%d = %s(%s%d);", tn__emit_result_type(p, r), e, tn__gpu_narrowing(p, f, r),
                      tn__gpu_sum(p->nest, f, r), r);
-        p->nest->expr[e].printed = TN__SCOPE_ITEM;
+        p->expr_note[e].printed = TN__SCOPE_ITEM;
     }
 }
 
@@ -138,10 +138,10 @@ static void store_pieces(tn__printer *p, const tn__gpu_form *f)
 /* Gives what is the same everywhere, and known before any pass, its variables at the top. */
 static void hoist_constants(tn__printer *p, int index)
 {
-    tn__expr *e = &p->nest->expr[index];
-    if (e->seen)
+    const tn__expr *e = &p->nest->expr[index];
+    if (p->expr_note[index].seen)
         return;
-    e->seen = true;
+    p->expr_note[index].seen = true;
     if (e->level == 0 && !e->loops) {
         tn__emit_hoist(p, index, tn__nest_loops(p->nest));
         return;
@@ -152,7 +152,7 @@ static void hoist_constants(tn__printer *p, int index)
 
 void tn__gpu_emit_rows(tn__printer *p, const tn__gpu_form *f)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int combinations = 0;
     bool pieces = n->part == TN__PART_PARTIAL;
     p->vector = "[q]";

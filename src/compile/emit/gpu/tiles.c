@@ -9,7 +9,7 @@
 
 static void load_tiles(tn__printer *p, const tn__gpu_form *f)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int at = 0;
     for (int e = 0; e < n->expr_count; e++) {
         if (!tn__gpu_is_transposed(p, f, &n->expr[e]))
@@ -54,7 +54,7 @@ static void open_element(tn__printer *p, const tn__gpu_form *f)
 
 void tn__gpu_emit_tiles(tn__printer *p, const tn__gpu_form *f)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     uint32_t all = tn__nest_loops(n), inner = 1u << f->loop | 1u << f->tiled;
     p->vector = "[q]";
     tn__gpu_begin(p, f);

@@ -10,22 +10,23 @@
  * varies with columns alone is computed again, which takes no registers for each row. */
 static void visit(tn__printer *p, const tn__gpu_form *f, int index, uint32_t inner, int pass)
 {
-    tn__expr *e = &p->nest->expr[index];
+    const tn__expr *e = &p->nest->expr[index];
+    tn__expr_note *note = &p->expr_note[index];
     uint32_t bit = 1u << (pass < 31 ? pass : 31);
-    if (e->kind == TN__EXPR_REDUCED || !(e->loops & inner) || e->passes & bit)
+    if (e->kind == TN__EXPR_REDUCED || !(e->loops & inner) || note->passes & bit)
         return;
-    if (e->passes && f->in_registers && e->loops & p->nest->reduced && !tn__gpu_widens(p->nest, e)) {
-        e->kept = e->kind != TN__EXPR_LOAD || e->arity;
+    if (note->passes && f->in_registers && e->loops & p->nest->reduced && !tn__gpu_widens(p->nest, e)) {
+        note->kept = e->kind != TN__EXPR_LOAD || e->arity;
         return;
     }
-    e->passes |= bit;
+    note->passes |= bit;
     for (int i = 0; i < e->arity; i++)
         visit(p, f, e->arg[i], inner, pass);
 }
 
 void tn__gpu_find(tn__printer *p, const tn__gpu_form *f, uint32_t inner)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int pass = 0, passes = tn__nest_passes(n); pass < passes || pass == 0; pass++) {
         for (int r = 0; r < n->reduction_count; r++)
             if (n->reduction[r].level == pass)
@@ -40,7 +41,8 @@ void tn__gpu_find(tn__printer *p, const tn__gpu_form *f, uint32_t inner)
 static bool brings(const tn__printer *p, const tn__gpu_form *f, int index, int pass)
 {
     const tn__expr *e = &p->nest->expr[index];
-    if (!(e->passes >> (pass < 31 ? pass : 31) & 1) || e->printed == TN__SCOPE_ITEM)
+    const tn__expr_note *note = &p->expr_note[index];
+    if (!(note->passes >> (pass < 31 ? pass : 31) & 1) || note->printed == TN__SCOPE_ITEM)
         return false;
     if (e->kind == TN__EXPR_LOAD)
         return !e->arity;
@@ -62,13 +64,13 @@ static const char *stored_type(const tn__printer *p, const tn__expr *e)
 
 void tn__gpu_declare(tn__printer *p, const tn__gpu_form *f, int pass)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int e = 0; e < n->expr_count; e++) {
         const tn__expr *x = &n->expr[e];
         if (brings(p, f, e, pass))
             tn__line(p, "@vector(%s, %d) c%d[%d];", stored_type(p, x), chunk_width(f, &n->access[x->access]), x->access,
                      f->batch);
-        if (x->kept && x->passes >> (pass < 31 ? pass : 31) & 1)
+        if (p->expr_note[e].kept && p->expr_note[e].passes >> (pass < 31 ? pass : 31) & 1)
             tn__line(p, "%s k%d[%d][%d];", tn__dtypes[tn__dtypes[x->dtype].compute].ctype, e, f->batch, f->width);
     }
 }
@@ -84,14 +86,15 @@ bool tn__gpu_is_transposed(const tn__printer *p, const tn__gpu_form *f, const tn
 
 /* ---- rows in shared memory: each thread finds what it has put there itself ---- */
 
-static bool stays(const tn__gpu_form *f, const tn__expr *e)
+static bool stays(const tn__printer *p, const tn__gpu_form *f, const tn__expr *e)
 {
-    return f->shared && e->kind == TN__EXPR_LOAD && !e->arity && (e->passes & (e->passes - 1));
+    uint32_t passes = tn__note_of(p, e)->passes;
+    return f->shared && e->kind == TN__EXPR_LOAD && !e->arity && (passes & (passes - 1));
 }
 
-static bool later(const tn__gpu_form *f, const tn__expr *e, int pass)
+static bool later(const tn__printer *p, const tn__gpu_form *f, const tn__expr *e, int pass)
 {
-    return stays(f, e) && e->passes & ((1u << pass) - 1);
+    return stays(p, f, e) && tn__note_of(p, e)->passes & ((1u << pass) - 1);
 }
 
 int64_t tn__gpu_shared_bytes(const tn__gpu_form *f, const tn__access *a, int64_t vectors)
@@ -106,7 +109,7 @@ void tn__gpu_declare_shared(tn__printer *p, const tn__gpu_form *f)
         return;
     tn__line(p, "@shared unsigned char *free = tn_shared;");
     for (int e = 0; e < n->expr_count; e++) {
-        if (!stays(f, &n->expr[e]))
+        if (!stays(p, f, &n->expr[e]))
             continue;
         const tn__access *a = &n->access[n->expr[e].access];
         int width = chunk_width(f, a), bytes = width * (int)tn_dtype_size(a->dtype), i = n->expr[e].access;
@@ -121,7 +124,7 @@ void tn__gpu_keep(tn__printer *p, const tn__gpu_form *f, int pass)
 {
     const tn__nest *n = p->nest;
     for (int e = 0; e < n->expr_count; e++)
-        if (stays(f, &n->expr[e]) && brings(p, f, e, pass) && !later(f, &n->expr[e], pass))
+        if (stays(p, f, &n->expr[e]) && brings(p, f, e, pass) && !later(p, f, &n->expr[e], pass))
             tn__line(p, "h%d[id] = c%d%s;", n->expr[e].access, n->expr[e].access, p->vector);
 }
 
@@ -139,7 +142,7 @@ static void print_random(tn__printer *p, const tn__gpu_form *f, const tn__expr *
 
 static void round_random(tn__printer *p, const tn__gpu_form *f, const tn__expr *e)
 {
-    if (tn__dtypes[e->dtype].compute != e->dtype && !e->loose)
+    if (tn__dtypes[e->dtype].compute != e->dtype && !tn__note_of(p, e)->loose)
         tn__line(p, "for (int u = 0; u < %d; u++) c%d%s.e[u] = tn_round_%s(c%d%s.e[u]);", f->width, e->access,
                  p->vector, tn__dtypes[e->dtype].suffix, e->access, p->vector);
 }
@@ -147,11 +150,11 @@ static void round_random(tn__printer *p, const tn__gpu_form *f, const tn__expr *
 static void load_access(tn__printer *p, const tn__gpu_form *f, int index)
 {
     const tn__expr *e = &p->nest->expr[index];
-    tn__access *a = &p->nest->access[e->access];
+    const tn__access *a = &p->nest->access[e->access];
     int i = e->access;
-    if (later(f, e, p->pass)) {
+    if (later(p, f, e, p->pass)) {
         tn__line(p, "if (live) c%d%s = h%d[id];", i, p->vector, i);
-        a->staged = true;
+        tn__access_note_of(p, a)->staged = true;
         return;
     }
     tn__emit_indent(p);
@@ -174,7 +177,7 @@ static void load_access(tn__printer *p, const tn__gpu_form *f, int index)
         else
             tn__text_addf(p->text, "), live, (ix)n[%d]);\n", tn__stride_param(a, f->loop));
     }
-    a->staged = true;
+    tn__access_note_of(p, a)->staged = true;
 }
 
 static void open_places(tn__printer *p, const tn__gpu_form *f)
@@ -208,7 +211,7 @@ void tn__gpu_print_random_apart(tn__printer *p, const tn__gpu_form *f, int pass)
 
 void tn__gpu_mend_random(tn__printer *p, const tn__gpu_form *f, int pass)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     if (!tn__gpu_makes_random(n))
         return;
     open_places(p, f);
@@ -241,9 +244,9 @@ static void load(tn__printer *p, const tn__gpu_form *f, int pass, bool late)
 
 void tn__gpu_load(tn__printer *p, const tn__gpu_form *f, int pass)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int i = 0; i < n->access_count; i++)
-        n->access[i].staged = n->access[i].staged && f->in_registers;
+        p->access_note[i].staged = p->access_note[i].staged && f->in_registers;
     load(p, f, pass, false);
     if (f->kind != TN__GPU_ELEMENTWISE)
         tn__gpu_mend_random(p, f, pass);
@@ -263,7 +266,7 @@ bool tn__gpu_repeats(const tn__printer *p, const tn__gpu_form *f, int pass)
     const tn__nest *n = p->nest;
     bool repeats = f->in_registers || f->shared;
     for (int e = 0; e < n->expr_count; e++)
-        repeats = repeats && (!brings(p, f, e, pass) || comes_late(p, f, e) || later(f, &n->expr[e], pass));
+        repeats = repeats && (!brings(p, f, e, pass) || comes_late(p, f, e) || later(p, f, &n->expr[e], pass));
     return repeats;
 }
 

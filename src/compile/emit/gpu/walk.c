@@ -97,7 +97,7 @@ void tn__gpu_print_whole(tn__printer *p, const tn__gpu_form *f)
 
 void tn__gpu_decode(tn__printer *p, const tn__gpu_form *f, uint32_t loops, const char *from)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     int count = __builtin_popcount(loops);
     if (!count)
         return;

@@ -52,7 +52,7 @@ void tn__product_declare_kept(tn__printer *p, int level)
 /* The values of an element of a pass. */
 void tn__product_keep_values(tn__printer *p, int level)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int r = 0; r < n->reduction_count; r++)
         if (n->reduction[r].level == level) {
             tn__emit_need(p, n->reduction[r].arg);
@@ -75,19 +75,20 @@ static bool from_sums(const tn__nest *n)
 }
 
 /* Does a thread store neighbouring elements at once? Where it has sums, or behind another product. */
-static bool in_quads(const tn__nest *n, int s)
+static bool in_quads(const tn__printer *p, int s)
 {
+    const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->store[s].access];
-    bool sums = from_sums(n) && a->near && a->dtype == n->product.dtype;
+    bool sums = from_sums(n) && tn__access_note_of(p, a)->near && a->dtype == n->product.dtype;
     return (sums || n->product.tile.main_loop == TN__MAIN_LOOP_BACK_TO_BACK) && n->product.column_loop >= 0 &&
            a->stride[n->product.column_loop] == 1 && tn__dtypes[a->dtype].compute == a->dtype;
 }
 
-static int stored_apart(const tn__nest *n)
+static int stored_apart(const tn__printer *p)
 {
     int count = 0;
-    for (int s = 0; s < n->store_count; s++)
-        count += !in_quads(n, s);
+    for (int s = 0; s < p->nest->store_count; s++)
+        count += !in_quads(p, s);
     return count;
 }
 
@@ -96,7 +97,7 @@ void tn__product_store_kept(tn__printer *p, int level)
     const tn__nest *n = p->nest;
     for (int s = 0; s < n->store_count; s++) {
         const tn__access *a = &n->access[n->store[s].access];
-        if (!keeps(n, s, level) || in_quads(n, s))
+        if (!keeps(n, s, level) || in_quads(p, s))
             continue;
         tn__emit_indent(p);
         tn__print_element(p, n->store[s].access);
@@ -114,7 +115,7 @@ void tn__product_store_kept(tn__printer *p, int level)
 static void emit_passes(tn__printer *p, const char *row, const char *column, bool sums)
 {
     tn__product_declare_kept(p, 0);
-    for (int pass = 0; pass < 1 + (stored_apart(p->nest) > 0); pass++) {
+    for (int pass = 0; pass < 1 + (stored_apart(p) > 0); pass++) {
         tn__line(p, "#pragma unroll");
         tn__line(p, "for (int u = 0; u < each; u++) {");
         if (pass == 0 && sums)
@@ -136,7 +137,7 @@ void tn__product_emit_constants(tn__printer *p)
     int scope = p->scope;
     p->scope = TN__SCOPE_ITEM;
     for (int e = 0; e < p->nest->expr_count; e++)
-        if (p->nest->expr[e].same)
+        if (p->expr_note[e].same)
             tn__emit_need(p, e);
     p->scope = scope;
 }
@@ -163,12 +164,12 @@ void tn__product_emit_next(tn__printer *p)
 /* Where a thread stores them, before they are there. */
 static void aim_quads(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int s = 0; s < n->store_count; s++) {
-        tn__access *a = &n->access[n->store[s].access];
+        const tn__access *a = &n->access[n->store[s].access];
         bool down = a->stride[n->product.row_loop] != 0;
-        a->own = in_quads(n, s);
-        if (!a->own)
+        tn__access_note_of(p, a)->own = in_quads(p, s);
+        if (!tn__access_note_of(p, a)->own)
             continue;
         tn__line(p, down ? "const tn_i64 step%d = n[%d];" : "const tn_i64 step%d = 0;", s,
                  tn__stride_param(a, n->product.row_loop));
@@ -184,7 +185,7 @@ static void store_quads(tn__printer *p)
     tn__line(p, "for (int u = 0; u < each; u += core::QUAD) {");
     tn__line(p, "if (u / core::QUAD < rows && own < columns) {");
     for (int s = 0; s < n->store_count; s++) {
-        if (!in_quads(n, s))
+        if (!in_quads(p, s))
             continue;
         tn__line(p, "tn_pack<%s, core::QUAD> quad%d;", tn__dtypes[n->access[n->store[s].access].dtype].ctype, s);
         tn__line(p, "#pragma unroll");
@@ -215,33 +216,34 @@ static void emit_back(tn__printer *p)
     tn__line(p, "%s sum[each];", tn__product_type(n));
     tn__line(p, "core::multiply(sum, (const %s *)tn_lines, held);", tn__product_type(n));
     emit_passes(p, "u / core::QUAD", "own + u % core::QUAD", true);
-    if (stored_apart(n) < n->store_count)
+    if (stored_apart(p) < n->store_count)
         store_quads(p);
     tn__line(p, "};");
 }
 
 /* ---- elements of a tile ---- */
 
-static bool differs_down(const tn__nest *n)
+static bool differs_down(const tn__printer *p)
 {
+    const tn__nest *n = p->nest;
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && n->product.row_loop >= 0 && n->expr[e].loops >> n->product.row_loop & 1)
+        if (p->expr_note[e].kept && n->product.row_loop >= 0 && n->expr[e].loops >> n->product.row_loop & 1)
             return true;
     return false;
 }
 
 static void emit_from_sums(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
     int each = t->rows_each * t->columns_each / t->slices;
-    tn__product_mark(n, each);
+    tn__product_mark(p, each);
     tn__line(p, "constexpr int each = core::EACH;");
     tn__product_emit_main_loop(p, &(tn__product_spread){each, "core::own_row(u)", "core::own_column(u)", .sums = true});
     emit_passes(p, "core::own_row(u)", "core::own_column(u)", true);
     for (int s = 0; s < n->store_count; s++) {
         char down[24], across[24];
-        if (!in_quads(n, s))
+        if (!in_quads(p, s))
             continue;
         tn__product_steps(n, n->store[s].access, down, across);
         tn__line(p, "core::put(kept%d, q%d, %s, %s, rows, columns);", s, n->store[s].access, down, across);
@@ -250,11 +252,11 @@ static void emit_from_sums(tn__printer *p)
 
 static void emit_elementwise(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
     int down = t->threads / t->columns, all = (t->rows + down - 1) / down;
-    tn__product_mark(n, all);
-    int turns = differs_down(n) ? 1 : (all + AT_ONCE - 1) / AT_ONCE, each = (all + turns - 1) / turns;
+    tn__product_mark(p, all);
+    int turns = differs_down(p) ? 1 : (all + AT_ONCE - 1) / AT_ONCE, each = (all + turns - 1) / turns;
     tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, each = %d;", each);
     tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
     tn__product_emit_main_loop(p, &(tn__product_spread){each, "first + u * down", "own_column",
@@ -267,8 +269,8 @@ static void emit_elementwise(tn__printer *p)
 
 void tn__emit_cuda_product(tn__printer *p)
 {
-    tn__nest *n = p->nest;
-    tn__product_find(n);
+    const tn__nest *n = p->nest;
+    tn__product_find(p);
     p->emitter->needs |= TN__NEEDS_PRODUCTS;
     p->vector_loop = -1;
     p->vector = "";

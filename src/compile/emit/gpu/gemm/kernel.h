@@ -26,9 +26,9 @@ const char *tn__product_type(const tn__nest *n);
  * elements are under way together; what is done with them asks whether the element is there. */
 void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column);
 /* Sets `early`, `free` and `same` of the nest's expressions. */
-void tn__product_find(tn__nest *n);
+void tn__product_find(tn__printer *p);
 /* Marks (`kept`) the loads that a thread does before the product, for its `each` elements, as far as registers go. */
-void tn__product_mark(tn__nest *n, int each);
+void tn__product_mark(tn__printer *p, int each);
 /* Where an access has the element at `row` and `column`, which are expressions, as an offset. */
 void tn__product_print_place(tn__printer *p, const tn__access *a, const char *row, const char *column);
 /* Where the tile at `top` and `left` begins in what its elements read and write. */

@@ -11,7 +11,7 @@
 /* A pass over an item's elements: the thread's are at lane, lane + lanes, ... */
 static void emit_pass(tn__printer *p, int level, const char *row, const char *column, const char *inner)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     TN__EACH_PLAIN(p, r, level)
         tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
     TN__EACH_POSITION(p, r, level)
@@ -37,8 +37,8 @@ static void emit_pass(tn__printer *p, int level, const char *row, const char *co
     }
     tn__line(p, "}");
     for (int r = 0; r < n->reduction_count; r++) /* what was computed for one element is not there for the next pass */
-        if (n->reduction[r].level == level && n->expr[n->reduction[r].arg].printed != TN__SCOPE_ITEM)
-            n->expr[n->reduction[r].arg].printed = TN__SCOPE_NONE;
+        if (n->reduction[r].level == level && p->expr_note[n->reduction[r].arg].printed != TN__SCOPE_ITEM)
+            p->expr_note[n->reduction[r].arg].printed = TN__SCOPE_NONE;
 }
 
 /* A warp's partial results, by halves; as many lanes get the result as have elements, at least. */
@@ -89,7 +89,7 @@ static void combine_column(tn__printer *p, int level)
 
 static void finish(tn__printer *p, int level)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int r = 0; r < n->reduction_count; r++) {
         if (n->reduction[r].level != level)
             continue;
@@ -98,7 +98,7 @@ static void finish(tn__printer *p, int level)
             tn__line(p, "const tn_i64 v%d = at%d < R ? at%d : 0;", e, r, r);
         else
             tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
-        n->expr[e].printed = TN__SCOPE_ITEM;
+        p->expr_note[e].printed = TN__SCOPE_ITEM;
     }
 }
 
@@ -118,10 +118,10 @@ static void store_items(tn__printer *p)
 /* Where a thread's only element of each result is, when there is nothing else to do yet. */
 static void aim_rows(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     for (int s = 0; s < n->store_count; s++) {
-        tn__access *a = &n->access[n->store[s].access];
-        a->own = true;
+        const tn__access *a = &n->access[n->store[s].access];
+        tn__access_note_of(p, a)->own = true;
         tn__emit_indent(p);
         tn__text_addf(p->text, "auto *const q%d = tn_settled(p%d + ", n->store[s].access, n->store[s].access);
         tn__product_print_place(p, a, "(top + warp)", "(left + lane)");
@@ -146,7 +146,7 @@ void tn__product_emit_rows(tn__printer *p)
     const tn__nest_product *product = &p->nest->product;
     int turns = turns_of(&product->tile);
     if (turns <= MOST_TURNS)
-        tn__product_mark(p->nest, turns);
+        tn__product_mark(p, turns);
     tn__line(p, "const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, lanes = 32;");
     tn__line(p, "{");
     tn__line(p, "constexpr int each = %d;", turns);
@@ -182,7 +182,7 @@ void tn__product_emit_columns(tn__printer *p)
     const tn__nest_product *product = &p->nest->product;
     const tn__product_tile *t = &product->tile;
     int each = t->rows * t->columns / t->threads;
-    tn__product_mark(p->nest, each);
+    tn__product_mark(p, each);
     tn__line(p, "const int own_column = threadIdx.x %% core::COLUMNS, lane = threadIdx.x / core::COLUMNS;");
     tn__line(p, "constexpr int lanes = core::THREADS / core::COLUMNS, each = core::ROWS / lanes;");
     tn__product_emit_main_loop(p, &(tn__product_spread){each, "lane + u * lanes", "own_column", .ready = NULL});

@@ -153,20 +153,21 @@ void tn__product_print_place(tn__printer *p, const tn__access *a, const char *ro
 
 void tn__product_emit_origins(tn__printer *p)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     const tn__nest_product *product = &n->product;
     const tn__product_tile *t = &product->tile;
     bool many = t->rows * t->columns >= SEVERAL * t->threads &&
                 !(product->column_loop >= 0 && n->reduced >> product->column_loop & 1);
     for (int i = 0; i < n->access_count; i++) {
-        tn__access *a = &n->access[i];
+        const tn__access *a = &n->access[i];
+        tn__access_note *note = &p->access_note[i];
         int64_t reach = 0;
         for (int l = 0; l < n->loop_count; l++)
             if (l == product->row_loop || l == product->column_loop)
                 reach += llabs(a->stride[l]) * (l == product->row_loop ? product->tile.rows : product->tile.columns);
         bool plain = a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle;
-        a->near = many && plain && !a->in_registers && !a->own && a->value >= 0 && reach < INT32_MAX;
-        if (!a->near)
+        note->near = many && plain && !a->in_registers && !note->own && a->value >= 0 && reach < INT32_MAX;
+        if (!note->near)
             continue;
         tn__emit_indent(p);
         tn__text_addf(p->text, "auto *const q%d = tn_kept(p%d + ", i, i);
@@ -181,59 +182,64 @@ void tn__product_emit_origins(tn__printer *p)
 
 /* ---- what elements need beside the product ---- */
 
-void tn__product_find(tn__nest *n)
+void tn__product_find(tn__printer *p)
 {
+    const tn__nest *n = p->nest;
     for (int e = 0; e < n->expr_count; e++) { /* each stands behind what it needs */
-        tn__expr *x = &n->expr[e];
+        const tn__expr *x = &n->expr[e];
         const tn__access *a = x->kind == TN__EXPR_LOAD ? &n->access[x->access] : NULL;
-        x->early = !a || a->early;
-        x->free = x->kind != TN__EXPR_PRODUCT && x->kind != TN__EXPR_REDUCED && x->kind != TN__EXPR_SINGLE &&
-                  x->kind != TN__EXPR_RAW && !(a && a->gathered && !a->known);
-        x->same = x->kind == TN__EXPR_SCALAR || (x->kind == TN__EXPR_OP && !x->user && !tn__is_divided(x));
+        tn__expr_note *note = &p->expr_note[e];
+        note->early = !a || a->early;
+        note->free = x->kind != TN__EXPR_PRODUCT && x->kind != TN__EXPR_REDUCED && x->kind != TN__EXPR_SINGLE &&
+                     x->kind != TN__EXPR_RAW && !(a && a->gathered && !a->known);
+        note->same = x->kind == TN__EXPR_SCALAR || (x->kind == TN__EXPR_OP && !x->user && !tn__is_divided(x));
         for (int i = 0; i < x->arity; i++) {
-            const tn__expr *arg = &n->expr[x->arg[i]];
-            x->early = x->early && arg->early;
-            x->free = x->free && arg->free;
-            x->same = x->same && arg->same;
+            const tn__expr_note *arg = &p->expr_note[x->arg[i]];
+            note->early = note->early && arg->early;
+            note->free = note->free && arg->free;
+            note->same = note->same && arg->same;
         }
     }
 }
 
 /* Marks the loads under an expression that can be done ahead, as long as there are registers. */
-static void mark(tn__nest *n, int e, int each, int *registers)
+static void mark(tn__printer *p, int e, int each, int *registers)
 {
-    tn__expr *x = &n->expr[e];
-    if (x->kept || x->seen)
+    const tn__nest *n = p->nest;
+    const tn__expr *x = &n->expr[e];
+    tn__expr_note *note = &p->expr_note[e];
+    if (note->kept || note->seen)
         return;
-    x->seen = true;
-    if (x->kind == TN__EXPR_LOAD && x->free) {
+    note->seen = true;
+    if (x->kind == TN__EXPR_LOAD && note->free) {
         bool down = n->product.row_loop >= 0 && x->loops >> n->product.row_loop & 1;
         int size = (int)tn_dtype_size(tn__dtypes[x->dtype].compute),
             needs = (down ? each : 1) * (size < 8 ? 1 : size / 4);
         if (needs > *registers)
             return;
         *registers -= needs;
-        x->kept = true;
-        x->passes = 1; /* which all other passes are behind */
+        note->kept = true;
+        note->passes = 1; /* which all other passes are behind */
         return;
     }
     for (int i = 0; i < x->arity; i++)
-        mark(n, x->arg[i], each, registers);
+        mark(p, x->arg[i], each, registers);
 }
 
-void tn__product_mark(tn__nest *n, int each)
+void tn__product_mark(tn__printer *p, int each)
 {
+    const tn__nest *n = p->nest;
     int registers = MOST_AHEAD;
     for (int r = 0; r < n->reduction_count; r++)
-        mark(n, n->reduction[r].arg, each, &registers);
+        mark(p, n->reduction[r].arg, each, &registers);
     for (int s = 0; s < n->store_count; s++)
-        mark(n, n->store[s].expr, each, &registers);
+        mark(p, n->store[s].expr, each, &registers);
 }
 
-static bool any_ahead(const tn__nest *n, bool first)
+static bool any_ahead(const tn__printer *p, bool first)
 {
-    for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && n->expr[e].early == first)
+    for (int e = 0; e < p->nest->expr_count; e++)
+        if (p->expr_note[e].kept && p->expr_note[e].early == first)
             return true;
     return false;
 }
@@ -247,27 +253,28 @@ void tn__product_steps(const tn__nest *n, int access, char down[24], char across
 }
 
 /* Does the core fetch an element's number along with its neighbours, which are the thread's, too? */
-static bool fetched(const tn__nest *n, const tn__product_spread *spread, int e)
+static bool fetched(const tn__printer *p, const tn__product_spread *spread, int e)
 {
+    const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->expr[e].access];
-    return spread->sums && a->near && a->dtype == n->product.dtype;
+    return spread->sums && tn__access_note_of(p, a)->near && a->dtype == n->product.dtype;
 }
 
 /* Loads what has been marked, that which the program is given or the rest. */
 static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool first)
 {
-    tn__nest *n = p->nest;
+    const tn__nest *n = p->nest;
     bool others = false;
-    if (!any_ahead(n, first))
+    if (!any_ahead(p, first))
         return;
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && n->expr[e].early == first) {
+        if (p->expr_note[e].kept && p->expr_note[e].early == first) {
             tn__line(p, "%s k%d[each];", tn__emit_variable_type(n->expr[e].dtype), e);
-            others |= !fetched(n, spread, e);
+            others |= !fetched(p, spread, e);
         }
     tn__line(p, "if (%s && columns > 0) {", spread->any ? spread->any : "rows > 0");
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && n->expr[e].early == first && fetched(n, spread, e)) {
+        if (p->expr_note[e].kept && p->expr_note[e].early == first && fetched(p, spread, e)) {
             char down[24], across[24];
             int access = n->expr[e].access;
             tn__product_steps(n, access, down, across);
@@ -285,7 +292,7 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
     tn__product_open_element(p, true, spread->row, spread->column);
     p->early = first;
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && n->expr[e].early == first && !fetched(n, spread, e))
+        if (p->expr_note[e].kept && p->expr_note[e].early == first && !fetched(p, spread, e))
             tn__emit_need(p, e);
     p->early = false;
     tn__line(p, "}");
@@ -382,7 +389,7 @@ void tn__product_emit_main_loop(tn__printer *p, const tn__product_spread *spread
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
     int depth = k_param(n, a) + 1;
-    bool places_first = a->lines && n->expr[a->lines_at].early, places_late = a->lines && !places_first;
+    bool places_first = a->lines && p->expr_note[a->lines_at].early, places_late = a->lines && !places_first;
     bool a_first = a->early && !places_late, b_first = is_whole(n) ? b->constant : b->early;
     emit_factors(p);
     if (holds(n))
