@@ -329,7 +329,7 @@ void tn__node_drop_inputs(tn__node *node)
 {
     /* One without inputs stays what it is: a constant can still be folded into other operations. */
     if (node->arity) {
-        node->op = TN__OP_VALUE;
+        __atomic_store_n(&node->op, TN__OP_VALUE, __ATOMIC_RELAXED);
         node->attr = (tn__attr){.raw = {0}};
     }
     drop_inputs(node);

@@ -209,8 +209,11 @@ static inline void tn__node_release(tn__node *node)
         tn__node_free(node);
 }
 
-/* Values are asked for their storage first, as backward may change what else a value knows of where it is from. */
-static inline bool tn__node_is_error(const tn__node *node) { return !node->storage && node->op == TN__OP_ERROR; }
+/* Of values, too, while the thread that has computed one lets its inputs go, which changes its operation. */
+static inline bool tn__node_is_error(const tn__node *node)
+{
+    return __atomic_load_n(&node->op, __ATOMIC_RELAXED) == TN__OP_ERROR;
+}
 /* Flags of values that others may be reading are not written: only what this thread has just made is temporary. */
 static inline void tn__node_not_temporary(tn__node *node)
 {

@@ -43,12 +43,12 @@ static tn_status go_under(tn__tape *t, tn__node *from, bool gradients)
         if (next && computes(next) && !tn__marks_find(&t->marks, next, &mark)) {
             if (!tn__grow((void **)&t->stack, &t->stack_capacity, depth + 1, sizeof *t->stack))
                 return no_memory(t);
-            t->stack[depth++] = (tn__tape_visit){next, 0};
+            t->stack[depth++] = (tn__tape_visit){next, 0, next->arity};
         }
         if (depth == 0)
             break;
         tn__tape_visit *top = &t->stack[depth - 1];
-        next = top->next < top->node->arity ? top->node->in[top->next++] : NULL;
+        next = top->next < top->end ? top->node->in[top->next++] : NULL;
         if (next)
             continue;
         if (!tn__marks_set(&t->marks, top->node, mark_of(t, top->node, gradients)))

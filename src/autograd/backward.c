@@ -66,7 +66,7 @@ static tn_status push(tape *t, tn__node *node)
 {
     if (!tn__grow((void **)&t->stack, &t->stack_capacity, t->depth + 1, sizeof *t->stack))
         return tn__fail_memory(t->operation, (t->depth + 1) * sizeof *t->stack);
-    t->stack[t->depth++] = (visit){node, 0};
+    t->stack[t->depth++] = (visit){node, 0, flows_to(node)};
     return TN_OK;
 }
 
@@ -80,7 +80,7 @@ static bool is_spent(const tn__node *node)
 }
 
 /* Appends the node's step, if it leads to a target; its inputs have theirs. */
-static tn_status finish(tape *t, tn__node *node)
+static tn_status finish(tape *t, tn__node *node, int inputs)
 {
     if (node->flags & TN__NODE_RELEASED)
         return tn__error_raise(node->error);
@@ -89,7 +89,7 @@ static tn_status finish(tape *t, tn__node *node)
                         "a parameter or marked array was written into (by an assignment, a load or tn_step) after this "
                         "was computed from it, so its gradient would be that of a value it no longer has; call "
                         "tn_backward first, or compute this anew");
-    step s = {.node = node, .first = t->input_count, .inputs = flows_to(node), .target = is_target(t, node)};
+    step s = {.node = node, .first = t->input_count, .inputs = inputs, .target = is_target(t, node)};
     bool leads = s.target;
     if (!tn__grow((void **)&t->inputs, &t->input_capacity, t->input_count + (size_t)s.inputs, sizeof *t->inputs))
         return tn__fail_memory(t->operation, (t->input_count + (size_t)s.inputs) * sizeof *t->inputs);
@@ -129,13 +129,13 @@ static tn_status list_steps(tape *t, tn__node *y)
         status = push(t, y);
     while (status == TN_OK && t->depth > 0) {
         visit *top = &t->stack[t->depth - 1];
-        if (top->next < flows_to(top->node)) {
+        if (top->next < top->end) {
             tn__node *input = top->node->in[top->next++];
             if (is_worth_visiting(t, input))
                 status = push(t, input);
         } else {
             t->depth--;
-            status = finish(t, top->node);
+            status = finish(t, top->node, top->end);
         }
     }
     return status;
@@ -164,19 +164,39 @@ static step *input_step(tape *t, const step *s, int k)
     return in == ELSEWHERE ? NULL : &t->steps[in];
 }
 
+/* tn__tape_add, of whose cases nearly all are this one: the first gradient that comes to a step, all of it, and no
+ * product. */
+static inline tn_status add(tape *t, step *to, tn__node *gradient, const tn__chain *from, int input)
+{
+    int op = gradient->op;
+    bool fits = gradient->shape == to->node->shape && gradient->dtype == to->node->dtype;
+    bool plain = fits && op != TN__OP_ERROR && op != TN__OP_MATMUL && op != TN__OP_PERMUTE;
+    if (!plain || to->gradient || from->place != TN__ALL)
+        return tn__tape_add(t, to, gradient, from, input);
+    to->gradient = gradient;
+    return TN_OK;
+}
+
 /* Applies the rule of a step whose gradient is there, and adds what it gives to the inputs' gradients. */
 static tn_status go_through(tape *t, step *s)
 {
-    tn__chain c = {.node = s->node, .g = s->gradient, .summed = &t->summed};
-    for (int k = 0; k < s->inputs; k++)
+    tn__chain c; /* not set as a whole: of its many inputs there are one or two */
+    c.node = s->node;
+    c.g = s->gradient;
+    c.wanted = 0;
+    c.place = TN__ALL;
+    c.summed = &t->summed;
+    for (int k = 0; k < s->inputs; k++) {
+        c.in[k] = NULL;
         c.wanted |= (unsigned)(input_step(t, s, k) != NULL) << k;
+    }
     if (!c.wanted)
         return TN_OK;
     apply_rule(&c, s->inputs);
     tn_status status = TN_OK;
     for (int k = 0; k < s->inputs && status == TN_OK; k++)
         if (tn__wanted(&c, k) && c.in[k])
-            status = tn__tape_add(t, input_step(t, s, k), c.in[k], &c, k);
+            status = add(t, input_step(t, s, k), c.in[k], &c, k);
     return status;
 }
 
@@ -193,7 +213,7 @@ static tn_status apply_rules(tape *t, tn__node *gy)
             status = tn__tape_compute(t, i);
         if (status == TN_OK && s->node->op == TN__OP_UPDATE)
             status = tn__tape_through_update(t, s, input_step(t, s, 0), input_step(t, s, 1), &done);
-        if (status == TN_OK && !done)
+        if (status == TN_OK && !done && (s->holes || s->first_part))
             status = tn__tape_settle(t, s);
         if (status != TN_OK)
             return status;

@@ -36,7 +36,7 @@ typedef struct tn__tape_box {
 
 typedef struct tn__tape_visit {
     tn__node *node;
-    int next; /* input to look at */
+    int next, end; /* input to look at, and behind the last one that is looked at */
 } tn__tape_visit;
 
 /* The steps from y down: inputs come before their consumers, y is the last. */
@@ -88,7 +88,7 @@ tn_status tn__tape_compute_earlier(tn__tape *t);
  * on another at most. */
 static inline bool tn__is_deep(const tn__node *node)
 {
-    return node->depth >= tn__max_depth() - tn__max_depth() / 8 && tn__node_pending(node);
+    return __builtin_expect(node->depth >= tn__max_depth() / 8 * 7, 0) && tn__node_pending(node);
 }
 static inline bool tn__tape_is_deep(const tn__tape *t, const tn__tape_step *s)
 {

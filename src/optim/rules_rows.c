@@ -79,6 +79,8 @@ static tn__node *joined(const lookups *l, tn__node *const *parts)
 
 tn__node *tn__looked_up(tn__node *gradient, int *axis, tn__node **sums)
 {
+    if (gradient->op != TN__OP_SCATTER_ADD)
+        return NULL;
     lookups l = {.count = 0};
     if (!find_lookups(gradient, &l))
         return NULL;
