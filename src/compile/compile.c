@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LARGE (1 << 20) /* elements of what is worth being computed again */
+
 /* A copy of a table, with room for one more row: never NULL but without memory. */
 static void *copy_table(const void *rows, int count, size_t size)
 {
@@ -95,6 +97,12 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
         if ((wrong = tn__graph_verify(graph)))
             return broken("laying channels last", wrong);
         dump_graph("with channels last", graph);
+    }
+    if (together && options->kernels && options->fusion) {
+        if (!tn__make_again(graph, LARGE))
+            return tn__fail_memory("compile", 0);
+        if ((wrong = tn__graph_verify(graph)))
+            return broken("what is made again", wrong);
     }
     const tn__target_policy *policy = tn__target_of(device)->policy;
     if (together && policy) { /* on a CPU, matrices that lie at other distances are no call more */

@@ -167,7 +167,7 @@ static bool takes_many(const tn__fuser *f, int v, int64_t size, int *list, int *
     for (int k = 0; k < *count; k++)
         if (list[k] == v)
             return false;
-    if (computes_something(value) && value->shape->size > size / FEW) {
+    if (computes_something(value) && value->op != TN__OP_CAST && value->shape->size > size / FEW) {
         if (*count == MAX_REPEATED)
             return true;
         list[(*count)++] = v;

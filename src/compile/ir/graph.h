@@ -75,6 +75,14 @@ static inline bool tn__value_is_leaf(const tn__value *v) { return v->op == TN__O
 static inline bool tn__value_is_wide(const tn__value *v) { return v->op == TN__OP_USER || v->op == TN__OP_CUSTOM; }
 static inline int tn__value_kind(const tn__value *v) { return tn__ops[v->op].kind; }
 
+/* The base of a chain of views. */
+static inline int tn__view_base(const tn__graph *graph, int v)
+{
+    while (tn__value_kind(&graph->value[v]) == TN__KIND_VIEW)
+        v = graph->value[v].in[0];
+    return v;
+}
+
 /* Is a value of this kind made by one operation of arrays that are in memory, and no part of other values' kernels? */
 static inline bool tn__kind_is_library(int kind)
 {

@@ -228,14 +228,6 @@ static inline bool tn__nest_deviates(const tn__nest *nest)
     return false;
 }
 
-/* The base of a chain of views. */
-static inline int tn__view_base(const tn__graph *graph, int v)
-{
-    while (tn__value_kind(&graph->value[v]) == TN__KIND_VIEW)
-        v = graph->value[v].in[0];
-    return v;
-}
-
 /* ---- facts of products (nest_product.c) ---- */
 
 /* The extents of a nest's product. */

@@ -25,6 +25,10 @@ bool tn__rewrite(tn__graph *graph, bool one_pass);
  * elements are all from one of these. */
 bool tn__look_through(const tn__graph *graph, tn__value *slice);
 
+/* What is kept for products and windows, has `least` elements or more, and is little work on one array that is there
+ * anyway, is computed again by those who need it much later. False without memory. */
+bool tn__make_again(tn__graph *graph, int64_t least);
+
 /* Operands of a library's batches of products that lie at no equal distances are copied, where that saves calls. False
  * without memory. */
 bool tn__pack_batches(tn__graph *graph, const tn__device *device, const tn__target_policy *policy, int precision);
