@@ -64,6 +64,7 @@ typedef struct tn__printer {
     bool in_tile;      /* elements are at `row` and `column` of a product's tile */
     bool whole;        /* where divisions went wrong (`sure`), the whole pass is done again, not each vector */
     int scope, scopes, depth, pass;
+    int outer;         /* the scope that expressions are hoisted to; 0: TN__SCOPE_ITEM */
     uint32_t walk;     /* walks of tn__emit_hoist so far */
     char name[2][96];  /* of tn__function and tn__identity */
 } tn__printer;

@@ -225,11 +225,20 @@ void tn__emit_indent(tn__printer *p)
         tn__text_add(p->text, "    ");
 }
 
+/* The scope that expressions are hoisted to. */
+static int outer_scope(const tn__printer *p) { return p->outer ? p->outer : TN__SCOPE_ITEM; }
+
+static bool is_hoisted(const tn__printer *p, int index)
+{
+    int printed = p->expr_note[index].printed;
+    return printed == TN__SCOPE_ITEM || printed == outer_scope(p);
+}
+
 void tn__emit_need(tn__printer *p, int index)
 {
     const tn__expr *e = &p->nest->expr[index];
     tn__expr_note *note = &p->expr_note[index];
-    if (note->printed == TN__SCOPE_ITEM || note->printed == p->scope)
+    if (is_hoisted(p, index) || note->printed == p->scope)
         return;
     if (note->kept && !(note->passes >> p->pass & 1)) {
         tn__line(p, "const %s v%d = k%d%s[%s];", tn__emit_variable_type(e->dtype), index, index, p->vector, p->lane);
@@ -252,7 +261,7 @@ void tn__emit_need(tn__printer *p, int index)
         tn__line(p, "k%d%s[%s] = v%d;", index, p->vector, p->lane, index);
 }
 
-/* Whether the index of a gather is in range, and where it points to, at the item's level: a loop over the rest only
+/* Whether the index of a gather is in range, and where it points to, where it is hoisted to: a loop over the rest only
  * copies. It reads no extents, which gcc would leave behind the choice, and then not see that neighbours are read. */
 static void check_ahead(tn__printer *p, int index, uint32_t inner)
 {
@@ -260,7 +269,7 @@ static void check_ahead(tn__printer *p, int index, uint32_t inner)
     tn__expr_note *note = &p->expr_note[index];
     const tn__access *a = e->kind == TN__EXPR_LOAD ? &p->nest->access[e->access] : NULL;
     if (!p->checks_ahead || note->checked || !a || !a->gathered || a->known ||
-        p->expr_note[e->arg[0]].printed != TN__SCOPE_ITEM)
+        !is_hoisted(p, e->arg[0]))
         return;
     int v = e->arg[0], extra = tn__stride_param(a, p->nest->loop_count);
     tn__line(p, "const int in%d = tn_in_range(v%d, n[%d], fault, n[%d] + 1);", index, v, extra + 1, a->param);
@@ -278,12 +287,12 @@ static void hoist(tn__printer *p, int index, uint32_t inner)
 {
     const tn__expr *e = &p->nest->expr[index];
     tn__expr_note *note = &p->expr_note[index];
-    if (note->printed == TN__SCOPE_ITEM || note->walk == p->walk)
+    if (is_hoisted(p, index) || note->walk == p->walk)
         return;
     note->walk = p->walk;
     if (!(e->loops & inner) && e->kind != TN__EXPR_REDUCED) {
         int scope = p->scope;
-        p->scope = TN__SCOPE_ITEM;
+        p->scope = outer_scope(p);
         tn__emit_need(p, index);
         p->scope = scope;
         return;
@@ -533,6 +542,7 @@ void tn__print_nest(tn__printer *p)
     const tn__nest *n = p->nest;
     p->scopes = TN__SCOPE_FIRST;
     p->scope = TN__SCOPE_NONE;
+    p->outer = 0;
     p->depth = 0;
     p->index = "";
     p->literal = false;

@@ -151,12 +151,49 @@ static bool is_reshaped(const rewriter *r, const tn__value *v)
     return map && (once || is_cast_leaf(r, v));
 }
 
+/* The axes that a shape has in the place of one of another, which are alike apart from that; 0: they aren't. */
+static int axes_for(const tn__shape *from, int axis, const tn__shape *to)
+{
+    int axes = to->ndim - from->ndim + 1, behind = from->ndim - axis - 1;
+    bool alike = axes > 1 && memcmp(from->dim, to->dim, (size_t)axis * sizeof *to->dim) == 0 &&
+                 memcmp(from->dim + axis + 1, to->dim + axis + axes, (size_t)behind * sizeof *to->dim) == 0;
+    return alike ? axes : 0;
+}
+
+/* Reshape of rows that are looked up: the same rows by as many indices in another shape, in as many views of the table
+ * as the shape has other axes in the place of that of the indices. */
+static int reshaped_gather(rewriter *r, int v, const tn__shape *shape, int axes)
+{
+    tn__value copy = r->to.value[v], view = {.op = TN__OP_EXPAND, .dtype = copy.dtype, .arity = 1, .leaf = -1,
+                                             .scalar = -1, .uses = 1};
+    const tn__shape *table = r->to.value[copy.in[0]].shape;
+    int64_t dim[TN_MAX_NDIM];
+    int axis = copy.attr.axis + axes - 1;
+    memcpy(dim, shape->dim, sizeof dim);
+    dim[axis] = table->dim[copy.attr.axis];
+    view.shape = tn__shape_intern(shape->ndim, dim);
+    for (int d = copy.attr.axis; d < axis; d++)
+        dim[d] = 1;
+    table = tn__shape_intern(shape->ndim, dim);
+    view.in[0] = view.shape && table ? view_of(r, copy.in[0], table) : -1;
+    copy.in[0] = view.in[0] < 0 ? -1 : intern(r, &view);
+    copy.in[1] = copy.in[0] < 0 ? -1 : reshaped(r, copy.in[1], shape);
+    copy.attr.axis = axis;
+    copy.shape = shape;
+    copy.uses = 1;
+    return copy.in[1] < 0 ? -1 : intern(r, &copy);
+}
+
 static int reshaped(rewriter *r, int v, const tn__shape *shape)
 {
     tn__value value = r->to.value[v];
     if (value.shape == shape)
         return v;
-    int kind = tn__value_kind(&value);
+    int kind = tn__value_kind(&value), axes = 0;
+    if (kind == TN__KIND_GATHER && value.uses == 1)
+        axes = axes_for(value.shape, value.attr.axis, shape);
+    if (axes)
+        return reshaped_gather(r, v, shape, axes);
     if ((is_reshaped(r, &value) && r->depth < MAX_RESHAPED) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
         return reshaped_map(r, v, shape);
     if (value.op == TN__OP_RESHAPE)

@@ -106,6 +106,7 @@ static void rows_in_turn(tn__printer *p, int level, const char *first, const cha
     tn__c_strip strip;
     char to[48];
     tn__c_open_rows(p, first, end);
+    tn__c_begin_row(p, level);
     bool strips = tn__c_open_columns(p, &strip, false, level);
     tn__c_each_column(p);
     tn__emit_scope(p);
@@ -123,7 +124,7 @@ static bool takes_together(tn__printer *p, int level)
 {
     const tn__nest *n = p->nest;
     return tn__nest_is_short(n, level, MOST_TOGETHER) && __builtin_popcount(n->reduced) == 1 && !tn__c_any_across(n) &&
-           !tn__c_has_strip(p, p->vector_loop, false, level);
+           !tn__c_chooses_rows(n) && !tn__c_has_strip(p, p->vector_loop, false, level);
 }
 
 /* What a stretch has come to, in single precision, goes into the block's sum of the column in hand. */

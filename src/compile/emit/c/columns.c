@@ -75,9 +75,34 @@ void tn__c_open_rows(tn__printer *p, const char *first, const char *end)
     p->lane = p->column;
 }
 
+bool tn__c_chooses_rows(const tn__nest *n)
+{
+    for (int e = 0; e < n->expr_count; e++) {
+        const tn__expr *x = &n->expr[e];
+        if (x->kind == TN__EXPR_LOAD && n->access[x->access].gathered &&
+            !(n->expr[x->arg[0]].loops >> (n->loop_count - 1) & 1))
+            return true;
+    }
+    return false;
+}
+
+void tn__c_begin_row(tn__printer *p, int level)
+{
+    if (!tn__c_chooses_rows(p->nest))
+        return;
+    p->outer = tn__emit_scope(p);
+    p->checks_ahead = true;
+    tn__emit_hoist_pass(p, level, 1u << p->vector_loop);
+}
+
 void tn__c_close_rows(tn__printer *p)
 {
     tn__line(p, "}");
+    if (p->outer)
+        for (int e = 0; e < p->nest->expr_count; e++)
+            p->expr_note[e].checked = false;
+    p->outer = 0;
+    p->checks_ahead = false;
     if (!tn__c_any_across(p->nest))
         return;
     tn__line(p, "}");
@@ -118,6 +143,7 @@ static void column_positions(tn__printer *p, int r, const char *first, const cha
     int c = p->vector_loop, arg = p->nest->reduction[r].arg;
     begin_positions(p, r);
     tn__c_open_rows(p, first, end);
+    tn__c_begin_row(p, p->nest->reduction[r].level);
     tn__c_each_column(p);
     tn__emit_scope(p);
     tn__emit_need(p, arg);
@@ -131,6 +157,7 @@ static void pass_without_sums(tn__printer *p, int level, const char *first, cons
 {
     tn__c_strip strip;
     tn__c_open_rows(p, first, end);
+    tn__c_begin_row(p, level);
     bool strips = tn__c_open_columns(p, &strip, false, level);
     tn__c_each_column(p);
     tn__emit_scope(p);
