@@ -258,6 +258,34 @@ static void test_columns_of_several_stretches(void **state)
         check(several_stretches, (int64_t[]){shapes[i][0], shapes[i][1], dtypes[i]});
 }
 
+/* Rows that are looked up in a table, by positions from either end: their sums, least elements and where these are, of
+ * bags of them, or of some of a bag; and rows with something added to them. */
+static int looked_up(const int64_t dim[3], tn_array *result[MOST_RESULTS])
+{
+    const int64_t bags = dim[0], size = dim[1], rows = 37;
+    tn_array *table = drawn(TN_SHAPE(rows, dim[2]), TN_FLOAT32), *half = tn_cast(table, TN_FLOAT16);
+    tn_array *x = tn_random_integers(-rows, rows, TN_SHAPE(bags, size)), *flat = tn_reshape(x, TN_SHAPE(bags * size));
+    const tn_array *const computed[] = {x, half};
+    assert_int_equal(tn_eval_all(2, computed), TN_OK);
+    const tn_shape split = TN_SHAPE(bags, size, dim[2]);
+    tn_array *z = tn_reshape(tn_take(table, flat, 0), split), *pair = tn_take(table, x, 0);
+    result[0] = tn_mean(z, .axis = TN_AXES(1));
+    result[1] = tn_min(tn_where(tn_expand_dims(tn_greater(x, 0), 2), pair, INFINITY), .axis = TN_AXES(1));
+    result[2] = tn_argmax(tn_take(table, tn_add(x, 0), 0), .axis = TN_AXES(1));
+    result[3] = tn_add(tn_take(half, x, 0), tn_cast(drawn(TN_SHAPE(size, dim[2]), TN_FLOAT32), TN_FLOAT16));
+    result[4] = tn_sum(tn_take(half, tn_negative(tn_abs(tn_add(x, 0))), 0), .axis = TN_AXES(0, 1));
+    result[5] = tn_softmax(tn_take(tn_transpose(table, TN_AXES(1, 0)), flat, 1), 0);
+    return 6;
+}
+
+static void test_looked_up_rows(void **state)
+{
+    (void)state;
+    static const int64_t dims[][3] = {{5, 19, 70}, {3, 1, 1}, {1, 40, 5}, {0, 3, 8}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+        check(looked_up, dims[i]);
+}
+
 int main(void)
 {
     test_random random = test_random_new();
@@ -266,7 +294,7 @@ int main(void)
         cmocka_unit_test(test_transposed_operands),      cmocka_unit_test(test_wide_columns),
         cmocka_unit_test(test_strips_of_halves),         cmocka_unit_test(test_few_elements),
         cmocka_unit_test(test_strips_of_random_numbers), cmocka_unit_test(test_turned_tiles),
-        cmocka_unit_test(test_columns_of_several_stretches),
+        cmocka_unit_test(test_columns_of_several_stretches), cmocka_unit_test(test_looked_up_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

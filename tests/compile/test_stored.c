@@ -115,6 +115,29 @@ static int stored_in(const tn__graph *graph, int k)
     return stored;
 }
 
+/* Rows of a table by indices of two axes, and their sums along one of these: nothing as large as all the rows is
+ * stored, though they come as those of a list of indices. Two users of the rows have them stored. */
+static void test_looked_up(void **state)
+{
+    (void)state;
+    const tn__shape *list = shape(2, N, N), *bags = shape(3, 6, N / 6, N);
+    for (int users = 1; users < 3; users++) {
+        tn__graph graph = {0};
+        int table = graph_leaf(&graph, shape(2, 5, N), false), index = graph_leaf(&graph, shape(2, N, 1), false);
+        graph.value[index].dtype = TN_INT64;
+        index = graph_expand(&graph, index, list);
+        graph.value[index].dtype = TN_INT64;
+        int rows = graph_op(&graph, TN__OP_GATHER, list, table, index);
+        graph.value[rows].attr.axis = 0;
+        rows = graph_op(&graph, TN__OP_RESHAPE, bags, rows, -1);
+        for (int i = 0; i < users; i++)
+            graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, rows, 1u << (1 + i)));
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(stored_in(&graph, k), users - 1);
+        tn__graph_free(&graph);
+    }
+}
+
 /* A layer between two products whose rows lie in two axes, as of a text's words: x is the sum of a product and a bias,
  * and x f(x) goes into the next one, and x f(x) times that one is the result. Only these four are stored: the reshapes
  * in front of the products do not have x and f(x) stored to be read in another shape. */
@@ -181,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),           cmocka_unit_test(test_one_kernel),
                                        cmocka_unit_test(test_chosen),           cmocka_unit_test(test_between_products),
-                                       cmocka_unit_test(test_few_operations),   cmocka_unit_test(test_large_sigmoid)};
+                                       cmocka_unit_test(test_few_operations),   cmocka_unit_test(test_large_sigmoid),
+                                       cmocka_unit_test(test_looked_up)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
