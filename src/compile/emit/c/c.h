@@ -18,9 +18,9 @@ void tn__c_emit_columns(tn__printer *p);
 int64_t tn__c_column_blocks(const tn__nest *n);
 
 /* The loops of these (columns.c): the rows from `first` up to `end`, r and where it is; a block's columns, from
- * l0 up to l1 and no more than tn__c_most_columns. Whether operands lie across, which are copied for some rows then, and
- * whether something is chosen by an index that all columns of a row share, as where rows are looked up in a table; that
- * tn__c_begin_row computes once a row of a pass. */
+ * l0 up to l1 and no more than tn__c_most_columns. Whether operands lie across, which are copied for some rows then,
+ * and whether something is chosen by an index that all columns of a row share, as where rows are looked up in a table;
+ * that tn__c_begin_row computes once a row of a pass. */
 void tn__c_open_rows(tn__printer *p, const char *first, const char *end);
 void tn__c_begin_row(tn__printer *p, int level);
 void tn__c_close_rows(tn__printer *p);
