@@ -117,8 +117,15 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
     draft->precision = options->precision;
     if (options->fusion)
         tn__find_folds(draft);
-    if (!(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)) ||
-        !tn__join_copies(draft, together) || !tn__plan_memory(draft, options->plan_memory, plan))
+    if (!(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)))
+        return draft->wrong ? broken("fusing", draft->wrong) : tn__fail_memory("compile", 0);
+    if ((wrong = tn__draft_verify(draft)))
+        return broken("lowering", wrong);
+    if (!tn__join_copies(draft, together))
+        return tn__fail_memory("compile", 0);
+    if ((wrong = tn__draft_verify(draft)))
+        return broken("joining copies", wrong);
+    if (!tn__plan_memory(draft, options->plan_memory, plan))
         return tn__fail_memory("compile", 0);
     dump_plan(plan, device);
     wrong = tn__plan_verify(plan);

@@ -86,6 +86,17 @@ static bool drop_unneeded(tn__fuser *f)
     return true;
 }
 
+/* Are all nests as they should be? */
+static bool verify_nests(tn__fuser *f)
+{
+    const char *wrong = NULL;
+    for (int i = 0; i < f->item_count && !wrong; i++)
+        if (f->item[i].nest && !f->item[i].dead)
+            wrong = tn__nest_verify(f->graph, f->item[i].nest);
+    f->base.draft->wrong = wrong;
+    return !wrong;
+}
+
 const tn__emit_target *tn__target_of(const tn__device *device)
 {
     static const tn__emit_target *const targets[] = {[TN__TARGET_NONE] = &tn__emit_target_c,
@@ -107,7 +118,8 @@ bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
         init_fuser(&f, draft, device) && emitter.declared && tn__mark_updates(&f) && tn__choose_stored(&f, fusion);
     if (done && fusion)
         tn__find_epilogues(draft, device);
-    done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f);
+    done = done && tn__make_items(&f) && verify_nests(&f) && (!fusion || (tn__merge_nests(&f) && verify_nests(&f))) &&
+           drop_unneeded(&f);
     if (done && fusion)
         tn__place_pieces(&f);
     done = done && tn__schedule(&f, draft, &emitter, fusion);

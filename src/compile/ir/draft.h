@@ -65,6 +65,7 @@ typedef struct tn__draft {
     tn__draft_step *step;
     char *source;
     tn__program_text text;
+    const char *wrong;   /* what a verifier of nests found broken, NULL: nothing */
 } tn__draft;
 
 /* Is a product computed by a kernel of our own? Else it is a step. */
@@ -87,6 +88,9 @@ bool tn__draft_operand_add(tn__draft_step *step, const tn__window *window, tn_dt
  * reads. Its number; -1 without memory. May move draft->stored. */
 int tn__draft_scratch(tn__draft *draft, tn_dtype dtype, int64_t size);
 bool tn__draft_scalars(tn__draft_step *step, int first, int count);
+/* Checks that steps' operands name values and lie in their memory (draft_verify.c); NULL or a static description of
+ * what is broken. */
+const char *tn__draft_verify(const tn__draft *draft);
 void tn__draft_remove(tn__draft *draft, int i);
 void tn__draft_step_free(tn__draft_step *step);
 void tn__draft_free(tn__draft *draft);

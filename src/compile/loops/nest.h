@@ -195,6 +195,9 @@ typedef enum tn__built { TN__BUILT, TN__BUILT_MISFIT, TN__BUILT_NO_MEMORY } tn__
 /* Makes expressions, accesses, reductions and stores from the targets. MISFIT: a target refers to another one of the
  * nest at another position than its own, so they can't share loops. */
 tn__built tn__nest_build(const tn__fusion *fusion, tn__nest *nest);
+/* Checks a built nest's invariants: loops, passes, that nothing reaches outside its value (nest_verify.c). NULL or a
+ * static description of what is broken. */
+const char *tn__nest_verify(const tn__graph *graph, const tn__nest *nest);
 /* Drops the stores of targets that nobody outside needs. */
 void tn__nest_drop_store(tn__nest *nest, int value);
 /* Merges neighbouring loops that every access walks as one. */
