@@ -20,4 +20,16 @@ static inline double tn__seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* The same to some milliseconds, in a fifth of the time: for what asks often whether it is time. */
+static inline double tn__seconds_about(void)
+{
+#ifdef CLOCK_MONOTONIC_COARSE
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+#else
+    return tn__seconds();
+#endif
+}
+
 #endif

@@ -32,7 +32,13 @@ typedef struct tn__json_log {
     tn__text list; /* the others */
     uint64_t sum;  /* of the first `summed` bytes (FNV-1a), by which the file is told from another one; 0: not known */
     int64_t summed;
-    bool behind;   /* the file lacks some of what the list has */
+    /* Of entries that are to come behind these: the text of many takes less time than that of each. One begins with a
+     * figure of no key, whose value is how many follow. */
+    tn__figure *waiting;
+    size_t waiting_count, waiting_capacity;
+    char **key;    /* that these have */
+    size_t key_count, key_capacity, next_key;
+    bool behind;   /* the file lacks some of what there is */
     tn__pace pace; /* of writing it */
 } tn__json_log;
 
@@ -42,6 +48,8 @@ tn_status tn__json_log_open(tn__json_log *log, const char *path);
 tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count, double now);
 /* Makes the sum that of the whole list. */
 void tn__json_log_sum(tn__json_log *log);
+/* What waits becomes part of the list, and of `entries` and `size`. */
+tn_status tn__json_log_list(tn__json_log *log);
 /* Writes what was put off, if it is time. */
 tn_status tn__json_log_settle(tn__json_log *log, double now);
 void tn__json_log_close(tn__json_log *log);
@@ -52,7 +60,7 @@ void tn__json_number(double value, char text[32]);
 
 /* Lines of a table: columns as wide as their names, 10 at least, with two blanks between. */
 void tn__table_header(tn__text *out, int count, const char *const *names);
-/* `found[i]` false: a blank field. */
-void tn__table_row(tn__text *out, int count, const char *const *names, const tn__figure *figures, const bool *found);
+/* A figure without a key is a blank field. */
+void tn__table_row(tn__text *out, int count, const char *const *names, const tn__figure *figures);
 
 #endif

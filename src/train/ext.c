@@ -147,6 +147,14 @@ tn_status tn__output_probe(const tn_trainer *trainer, const tn__output *mine, co
     return status;
 }
 
+bool tn__called_each(const tn_trainer *trainer, const void *user)
+{
+    for (size_t i = 0; i < trainer->extension_count; i++)
+        if (trainer->extensions[i].extension->user == user)
+            return trainer->extensions[i].trigger == NULL;
+    return false;
+}
+
 void tn__warn_missing(const char *operation, const char *key, const tn_observation *seen, const char *what)
 {
     int count = tn_observation_count(seen);

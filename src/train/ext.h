@@ -50,6 +50,8 @@ tn_status tn__output_probe(const tn_trainer *trainer, const tn__output *mine, co
 extern const tn_extension_kind tn__log_report_kind, tn__print_report_kind, tn__plot_report_kind,
     tn__statistics_plot_kind, tn__dump_graph_kind, tn__profile_kind, tn__snapshot_kind, tn__snapshot_object_kind;
 
+/* Whether the extension of this state is called each iteration, by no trigger. */
+bool tn__called_each(const tn_trainer *trainer, const void *user);
 /* Warns that no value of a name has come, and of which name may be meant. */
 void tn__warn_missing(const char *operation, const char *key, const tn_observation *seen, const char *what);
 

@@ -16,6 +16,8 @@
 #define END        "\n]\n"
 /* Seconds that writing is put off for what it costs. */
 #define LONGEST_DELAY 60.0
+/* Figures, at most: as many as take some microseconds, so that no entry takes much longer than another. */
+#define MOST_WAITING 256
 
 void tn__json_number(double value, char text[32])
 {
@@ -77,6 +79,58 @@ static void put_entry(tn__text *out, const tn__figure *figures, int count, bool 
         tn__text_add(out, number);
     }
     tn__text_add(out, count ? "\n    }" : "}");
+}
+
+/* ---- entries that wait ---- */
+
+/* The key as the log keeps it; NULL without memory. They come in the same order each time. */
+static const char *keep_key(tn__json_log *log, const char *key)
+{
+    for (size_t i = 0; i < log->key_count; i++) {
+        size_t at = (log->next_key + i) % log->key_count;
+        if (strcmp(log->key[at], key) == 0) {
+            log->next_key = at + 1;
+            return log->key[at];
+        }
+    }
+    char *copy = tn__strdup(key);
+    if (!copy || !tn__grow((void **)&log->key, &log->key_capacity, log->key_count + 1, sizeof *log->key)) {
+        tn__free(copy);
+        return NULL;
+    }
+    log->next_key = log->key_count + 1;
+    return log->key[log->key_count++] = copy;
+}
+
+static tn_status wait_for_others(tn__json_log *log, const tn__figure *figures, int count)
+{
+    size_t before = log->waiting_count, after = before + 1 + (size_t)count;
+    if (!tn__grow((void **)&log->waiting, &log->waiting_capacity, after, sizeof *log->waiting))
+        return tn__fail_memory(OPERATION, after * sizeof *log->waiting);
+    tn__figure *to = log->waiting + before;
+    *to = (tn__figure){.value = count};
+    for (int i = 0; i < count; i++) {
+        to[1 + i] = figures[i];
+        to[1 + i].key = keep_key(log, figures[i].key);
+        if (!to[1 + i].key)
+            return tn__fail_memory(OPERATION, strlen(figures[i].key));
+    }
+    log->waiting_count = after;
+    return TN_OK;
+}
+
+tn_status tn__json_log_list(tn__json_log *log)
+{
+    size_t before = log->list.length;
+    int64_t entries = log->entries;
+    for (size_t i = 0; i < log->waiting_count; i += 1 + (size_t)log->waiting[i].value)
+        put_entry(&log->list, log->waiting + i + 1, (int)log->waiting[i].value, entries++ == 0);
+    if (log->list.failed)
+        return tn__fail_memory(OPERATION, log->list.capacity);
+    log->waiting_count = 0;
+    log->size += (int64_t)(log->list.length - before);
+    log->entries = entries;
+    return TN_OK;
 }
 
 /* ---- the file ---- */
@@ -232,7 +286,9 @@ tn_status tn__json_log_settle(tn__json_log *log, double now)
     if (!tn__pace_due(&log->pace, LONGEST_DELAY, now))
         return TN_OK;
     double began = tn__seconds();
-    tn_status status = log->from ? append(log) : replace(log);
+    tn_status status = tn__json_log_list(log);
+    if (status == TN_OK)
+        status = log->from ? append(log) : replace(log);
     log->behind = status != TN_OK;
     tn__pace_note(&log->pace, began);
     if (status != TN_OK || log->size <= TN__SHORT_LOG)
@@ -248,18 +304,21 @@ tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int cou
 {
     if (!log->path)
         return TN_OK;
-    size_t before = log->list.length;
-    put_entry(&log->list, figures, count, log->entries == 0);
-    if (log->list.failed)
-        return tn__fail_memory(OPERATION, log->list.capacity);
-    log->size += (int64_t)(log->list.length - before);
-    log->entries++;
+    tn_status status = wait_for_others(log, figures, count);
+    if (status == TN_OK && log->waiting_count > MOST_WAITING)
+        status = tn__json_log_list(log);
+    if (status != TN_OK)
+        return status;
     log->behind = true;
     return tn__json_log_settle(log, now);
 }
 
 void tn__json_log_close(tn__json_log *log)
 {
+    for (size_t i = 0; i < log->key_count; i++)
+        tn__free(log->key[i]);
+    tn__free(log->key);
+    tn__free(log->waiting);
     tn__free(log->path);
     tn__free(log->list.data);
     *log = (tn__json_log){0};

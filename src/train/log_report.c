@@ -88,7 +88,7 @@ static tn_status call(tn_trainer *trainer, void *user)
     log_report *r = user;
     tn_status status = tn_summary_add_observation(r->summary, tn_trainer_observation(trainer));
     bool due = tn_trainer_iteration(trainer) == 0 || tn_trigger_fire(r->every, trainer);
-    if (status == TN_OK && !due)
+    if (status == TN_OK && !due && r->log.behind)
         status = tn__json_log_settle(&r->log, tn__trainer_now(trainer));
     if (status != TN_OK || !due)
         return status;
@@ -177,6 +177,10 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_status status = tn_serialize_trigger(s, "_trigger", r->every);
     if (status == TN_OK)
         status = tn_serialize_summary(s, "_summary", r->summary);
+    if (status == TN_OK && !s->loading)
+        status = tn__json_log_list(&r->log);
+    if (s->loading)
+        r->log.waiting_count = 0; /* of a run that goes on from somewhere else */
     if (status == TN_OK && tn__of_chainer(s))
         return take_chainer_list(s, &r->log);
     if (status == TN_OK)

@@ -168,11 +168,11 @@ struct tn_trainer {
     int64_t under_way;  /* the iteration that is under way, or the last one */
     uint16_t runner; /* the number of the thread that runs it */
     double began, elapsed_before; /* of tn__seconds; elapsed by earlier runs */
-    double now;                   /* of tn__seconds in this iteration, 0: nobody has asked */
+    double now;                   /* of tn__seconds_about in this iteration, 0: not asked */
     tn__error *failure;           /* what ends the run, while extensions are told */
 };
 tn_status tn__trainer_raise(const tn_trainer *trainer, const char *operation);
-/* By tn__seconds, read once an iteration: what runs each iteration and asks only whether it is time. */
+/* By tn__seconds_about, read once an iteration: what runs each iteration and asks only whether it is time. */
 double tn__trainer_now(tn_trainer *trainer);
 /* Whether it is in a run, which has not been left by longjmp. */
 bool tn__trainer_runs(const tn_trainer *trainer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Entries of a log as a table on the terminal or in a file. Lines wait until the extension is called, by its trigger.
- */
+ * Called each iteration, it prints those of entries that come faster than anybody reads a few at once. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +11,10 @@
 #include "train/ext.h"
 
 #define OPERATION "print_report"
+/* Seconds that a line is put off for what printing costs, at most. */
+#define LONGEST_DELAY 0.1
+/* That wait: beyond them lines are made of them. */
+#define MOST_ROWS     256
 
 typedef struct print_report {
     tn__output output; /* NULL: the stream */
@@ -20,6 +24,10 @@ typedef struct print_report {
     bool terminal;   /* the stream is one, where a progress bar may be below */
     bool headed;     /* the header is there, in this run or in the file */
     bool checked;    /* keys that the first entry lacks were told of */
+    bool each;       /* it is called each iteration */
+    tn__pace pace;   /* of printing then */
+    tn__figure *rows; /* of entries that are no lines yet, one of each key, which is NULL where there is none */
+    size_t row_count, row_capacity;
     char *waiting;   /* lines that are not printed yet */
     int64_t printed; /* bytes of the file */
 } print_report;
@@ -32,41 +40,49 @@ static void check(print_report *p, const tn_observation *entry)
     p->checked = true;
 }
 
-static tn_status note(tn_trainer *trainer, const tn_observation *entry, void *user)
+/* The rows as lines. */
+static tn_status write_rows(print_report *p)
 {
-    (void)trainer;
-    print_report *p = user;
+    if (!p->row_count)
+        return TN_OK;
     int count = p->keys.count;
-    check(p, entry);
-    tn__figure *figures = tn__calloc((size_t)count, sizeof *figures);
-    bool *found = tn__calloc((size_t)count, sizeof *found);
     tn__text text = {0};
     tn__text_add(&text, p->waiting ? p->waiting : "");
     if (!p->headed)
         tn__table_header(&text, count, (const char *const *)p->keys.names);
-    for (int i = 0; figures && found && i < count; i++) {
-        found[i] = tn_observation_has(entry, p->keys.names[i]);
-        if (found[i])
-            figures[i] = tn__entry_figure(entry, p->keys.names[i]);
-    }
-    if (figures && found)
-        tn__table_row(&text, count, (const char *const *)p->keys.names, figures, found);
-    text.failed = text.failed || !figures || !found;
-    tn__free(found);
-    tn__free(figures);
+    for (size_t i = 0; i < p->row_count; i++)
+        tn__table_row(&text, count, (const char *const *)p->keys.names, p->rows + i * (size_t)count);
     char *lines = tn__text_take(&text);
     if (!lines)
         return tn__fail_memory(OPERATION, 0);
+    p->row_count = 0;
     p->headed = true;
     tn__free(p->waiting);
     p->waiting = lines;
     return TN_OK;
 }
 
+static tn_status note(tn_trainer *trainer, const tn_observation *entry, void *user)
+{
+    (void)trainer;
+    print_report *p = user;
+    size_t count = (size_t)p->keys.count, figures = (p->row_count + 1) * count;
+    check(p, entry);
+    if (!tn__grow((void **)&p->rows, &p->row_capacity, figures, sizeof *p->rows))
+        return tn__fail_memory(OPERATION, figures * sizeof *p->rows);
+    tn__figure *row = p->rows + p->row_count * count;
+    for (size_t i = 0; i < count; i++)
+        row[i] = tn_observation_has(entry, p->keys.names[i]) ? tn__entry_figure(entry, p->keys.names[i])
+                                                             : (tn__figure){0};
+    p->row_count++;
+    return p->row_count < MOST_ROWS ? TN_OK : write_rows(p);
+}
+
 static tn_status print(print_report *p)
 {
-    if (!p->waiting)
-        return TN_OK;
+    tn_status status = write_rows(p);
+    if (status != TN_OK || !p->waiting)
+        return status;
     FILE *stream = p->file ? p->file : p->stream;
     if (p->terminal)
         fputs(TN__WIPE, stream);
@@ -82,8 +98,17 @@ static tn_status print(print_report *p)
 
 static tn_status call(tn_trainer *trainer, void *user)
 {
-    (void)trainer;
-    return print(user);
+    print_report *p = user;
+    if (!p->row_count && !p->waiting)
+        return TN_OK;
+    if (!p->each)
+        return print(p);
+    if (!tn__pace_due(&p->pace, LONGEST_DELAY, tn__trainer_now(trainer)))
+        return TN_OK;
+    double began = tn__seconds();
+    tn_status status = print(p);
+    tn__pace_note(&p->pace, began);
+    return status;
 }
 
 static void finalize(tn_trainer *trainer, void *user)
@@ -121,13 +146,19 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     if (status == TN_OK && p->output.file)
         status = open_file(p, trainer);
     p->terminal = !p->file && p->stream && isatty(fileno(p->stream));
+    p->each = tn__called_each(trainer, p);
+    p->pace = (tn__pace){0};
     return status;
 }
 
 static tn_status serialize(const tn_serializer *s, void *user)
 {
     print_report *p = user;
-    tn_status status = tn__serialize_count(s, "_printed", &p->printed);
+    tn_status status = s->loading ? TN_OK : write_rows(p);
+    if (s->loading)
+        p->row_count = 0;
+    if (status == TN_OK)
+        status = tn__serialize_count(s, "_printed", &p->printed);
     if (status == TN_OK)
         status = tn_serialize_bool(s, "_headed", &p->headed);
     return status == TN_OK ? tn_serialize_text(s, "_waiting", &p->waiting) : status;
@@ -140,6 +171,7 @@ static void free_report(void *user)
         fclose(p->file);
     tn__keys_free(&p->keys);
     tn__free(p->log);
+    tn__free(p->rows);
     tn__free(p->waiting);
     tn__free(p->output.file);
     tn__free(p);

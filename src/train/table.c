@@ -32,11 +32,11 @@ void tn__table_header(tn__text *out, int count, const char *const *names)
     }
 }
 
-void tn__table_row(tn__text *out, int count, const char *const *names, const tn__figure *figures, const bool *found)
+void tn__table_row(tn__text *out, int count, const char *const *names, const tn__figure *figures)
 {
     for (int i = 0; i < count; i++) {
         char text[32] = "";
-        if (found[i])
+        if (figures[i].key)
             tn__print_into(text, sizeof text, figures[i].whole ? "%.0f" : "%g", figures[i].value);
         put_padded(out, text, column_width(names[i]));
         tn__text_add(out, "  ");

@@ -260,7 +260,7 @@ double tn_trainer_elapsed_time(const tn_trainer *trainer)
 double tn__trainer_now(tn_trainer *trainer)
 {
     if (trainer->now == 0)
-        trainer->now = tn__seconds();
+        trainer->now = tn__seconds_about();
     return trainer->now;
 }
 
