@@ -200,11 +200,42 @@ static void test_large_sigmoid(void **state)
     }
 }
 
+/* What is one number for a column of much is computed once, by who sums up the columns, if it takes long; a kernel that
+ * goes along rows has a row's once a row, and of little, or on a CPU, it costs nothing. */
+static void test_column_factors(void **state)
+{
+    (void)state;
+    static const struct {
+        int device, extent;
+        uint32_t axes; /* that are summed up: 1 leaves columns */
+        tn__op op;
+        bool stored;
+    } cases[] = {{1, 1024, 1, TN__OP_RSQRT, true},  {1, 1024, 1, TN__OP_RECIPROCAL, true},
+                 {1, 1024, 1, TN__OP_EXP, true},    {1, 1024, 1, TN__OP_NEGATIVE, false},
+                 {1, 1024, 2, TN__OP_RSQRT, false}, {1, 512, 1, TN__OP_RSQRT, false},
+                 {0, 1024, 1, TN__OP_RSQRT, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn__graph graph = {0};
+        int n = cases[i].extent;
+        const tn__shape *s = shape(2, n, n), *few = shape(2, cases[i].axes == 1 ? 1 : n, cases[i].axes == 1 ? n : 1);
+        int a = graph_leaf(&graph, s, false);
+        int factor = graph_op(&graph, cases[i].op, few, graph_reduce(&graph, TN__OP_SUM, a, cases[i].axes), -1);
+        int all = graph_expand(&graph, factor, s), before = graph_op(&graph, TN__OP_MULTIPLY, s, a, all);
+        int product = graph_op(&graph, TN__OP_MATMUL, s, before, a);
+        graph_result(&graph, graph_op(&graph, TN__OP_MULTIPLY, s, product, all));
+        tn__plan *plan = graph_plan_once(&graph, device(cases[i].device));
+        const tn__step *last = &plan->program.step[plan->program.step_count - 1];
+        assert_int_equal(strstr(last->label, tn__ops[cases[i].op].name) == NULL, cases[i].stored);
+        tn__plan_free(plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),           cmocka_unit_test(test_one_kernel),
                                        cmocka_unit_test(test_chosen),           cmocka_unit_test(test_between_products),
                                        cmocka_unit_test(test_few_operations),   cmocka_unit_test(test_large_sigmoid),
-                                       cmocka_unit_test(test_looked_up)};
+                                       cmocka_unit_test(test_looked_up),
+                                       cmocka_unit_test(test_column_factors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

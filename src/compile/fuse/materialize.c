@@ -220,8 +220,54 @@ static bool store_repeated(tn__fuser *f, bool fusion)
     return done;
 }
 
+/* Divisions and roots take a GPU long, beside a few bytes for each element. */
+static bool takes_long(const tn__fuser *f, int v)
+{
+    const tn__value *value = &f->graph->value[v];
+    if (f->base.stored[v] || tn__value_is_leaf(value))
+        return false;
+    if (value->op == TN__OP_DIVIDE || value->op == TN__OP_RECIPROCAL || value->op == TN__OP_SQRT ||
+        value->op == TN__OP_RSQRT || tn__ops[value->op].props & TN_EXPENSIVE)
+        return true;
+    for (int i = 0; i < value->arity; i++)
+        if (takes_long(f, value->in[i]))
+            return true;
+    return false;
+}
+
+/* Is the view one number for each place along its last axis, of a few numbers for much? A kernel that goes along that
+ * axis would compute them for each element; what is one number for a row it computes once a row. */
+static bool repeats_columns(const tn__fuser *f, int v)
+{
+    tn__window w;
+    int blocked;
+    const tn__shape *shape = f->graph->value[v].shape;
+    if (shape->size < LARGE || f->graph->value[tn__view_base(f->graph, v)].shape->size > shape->size / FEW ||
+        !tn__window_of(f->graph, v, NULL, &w, &blocked))
+        return false;
+    int last = w.ndim - 1;
+    while (last > 0 && w.dim[last] == 1)
+        last--;
+    return last >= 0 && w.stride[last] != 0;
+}
+
+static void store_columns(tn__fuser *f)
+{
+    for (int v = 0; v < f->graph->count && tn__on_gpu(f->device); v++) {
+        const tn__value *value = &f->graph->value[v];
+        if (!value->uses || value->op != TN__OP_EXPAND)
+            continue;
+        int base = tn__view_base(f->graph, v);
+        bool map = tn__value_kind(&f->graph->value[base]) == TN__KIND_MAP;
+        if (map && takes_long(f, base) && repeats_columns(f, v))
+            f->base.stored[base] = true;
+    }
+}
+
 bool tn__choose_stored(tn__fuser *fuser, bool fusion)
 {
     store_what_is_read(fuser);
+    if (fusion)
+        store_columns(fuser);
     return store_repeated(fuser, fusion);
 }

@@ -38,6 +38,8 @@
 #define SHARED  2  /* vectors a thread of rows that do not need a warp, which take less each if fewer threads look for
                       their row and combine */
 #define MANY    65536
+#define APART   ((int64_t)1 << 20) /* elements of columns that blocks for a part of the chip would go through several
+                                      times: sums apart, and what follows by the whole chip */
 
 static bool has_positions(const tn__nest *n)
 {
@@ -433,5 +435,7 @@ bool tn__gpu_needs_splitting(const tn__capabilities *chip, const tn__nest *n)
     if (n->product.there || n->reduction_count == 0 || tn__nest_points(n) < MANY || !(again || many))
         return false;
     tn__gpu_form f = tn__gpu_form_of(chip, n);
-    return best_segments(chip, &f) >= 2 && (f.kind == TN__GPU_COLUMNS || !again);
+    bool idles = again && f.kind == TN__GPU_COLUMNS && !f.in_registers && f.groups < chip->multiprocessors;
+    return (idles && tn__nest_points(n) >= APART) ||
+           (best_segments(chip, &f) >= 2 && (f.kind == TN__GPU_COLUMNS || !again));
 }
