@@ -61,8 +61,8 @@ static void test_few_columns(void **state)
     }
 }
 
-/* Few columns that are gone through twice or more: by kernels of their own, each of which can be split, or has the whole
- * chip where it sums up nothing; not where they are short or few. */
+/* Few columns that are gone through twice or more: by kernels of their own, each of which can be split, or has the
+ * whole chip where it sums up nothing; not where they are short or few. */
 static void test_passes(void **state)
 {
     (void)state;
