@@ -45,7 +45,8 @@ TN_API tn_array *tn_sort_complex(const tn_array *x);
 
 /* ---- scans: of the flat array by default ---- */
 
-/* Sums, products of the elements up to each one. */
+/* Sums, products of the elements up to each one. On the CPU sums of float32 and complex64 go on in 64 bits: each is off
+ * by a rounding. */
 TN_API tn_array *tn_cumsum_with(const tn_array *x, const tn_axis_opts *opts);
 TN_API tn_array *tn_cumprod_with(const tn_array *x, const tn_axis_opts *opts);
 /* NumPy's maximum.accumulate and minimum.accumulate; NaN wins. The gradient goes to the element, of equal ones the

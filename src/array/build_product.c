@@ -123,6 +123,13 @@ static tn__node *product_of(tn__node *a, tn__node *b, const product *p)
                  : tn__failed();
 }
 
+/* Of vectors so long that a library, which adds in float32 throughout, would lose digits: sums go on in float64. */
+#define LONG 65536
+static bool is_long_dot(const tn__node *a, const tn__node *b, tn_dtype dtype)
+{
+    return a->shape->ndim == 1 && b->shape->ndim == 1 && dtype == TN_FLOAT32 && a->shape->size >= LONG;
+}
+
 tn__node *tn__matmul_node(tn__node *a, tn__node *b)
 {
     TN__PASS_ERROR(a);
@@ -146,6 +153,8 @@ tn__node *tn__matmul_node(tn__node *a, tn__node *b)
         TN__PASS_ERROR(in[i]);
     }
 
+    if (is_long_dot(in[0], in[1], compute))
+        return tn__drop_axes(tn__reduce(TN__OP_SUM, tn__binary(TN__OP_MULTIPLY, in[0], in[1]), 1u << 0), 1u << 0);
     tn_shape value = {.ndim = p.leading};
     for (int i = 0; i < p.leading; i++)
         value.dim[i] = p.batch[i];

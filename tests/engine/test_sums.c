@@ -179,9 +179,40 @@ static void test_ones(void **state)
     }
 }
 
+/* Sums so far, and products of long vectors, are sums, too: on the CPU each is rounded once or a few times. */
+static void test_scans_and_dots(void **state)
+{
+    (void)state;
+    if (test_device().kind == TN_DEVICE_CUDA)
+        skip(); /* a GPU's are of blocks of float32 */
+    static numbers n;
+    for (int turn = 0; turn < 2 * KINDS; turn++) TN_SCOPE {
+        int kind = turn % KINDS;
+        tn_set_compile(turn < KINDS ? TN_COMPILE_NEVER : TN_COMPILE_ALWAYS);
+        make(&n, kind);
+        tn_array *x = tn_from_host(n.x, TN_SHAPE(n.count), TN_FLOAT32), *dot = tn_dot(x, x);
+        assert_int_equal(tn_eval(x), TN_OK);
+        const float *so_far = test_data(tn_cumsum(x));
+        double parts[2], sum = 0, size = 0, squares = 0;
+        assert_non_null(so_far);
+        for (int64_t i = 0; i < n.count; i++) {
+            sum += n.x[i], size += fabs(n.x[i]), squares += (double)n.x[i] * n.x[i];
+            if (!(fabs(so_far[i] - sum) <= 2 * UNIT * size))
+                fail_msg("sum %lld so far of kind %d: %.9g, expected %.9g", (long long)i, kind, so_far[i], sum);
+        }
+        assert_true(fabs(tn_item(dot) - squares) <= 21 * UNIT * squares);
+        tn_array *both = tn_cumsum(tn_complex(x, tn_negative(x)));
+        assert_int_equal(tn_item_parts(tn_index(both, n.count - 1), parts), TN_OK);
+        assert_true(fabs(parts[0] - n.all) <= 2 * UNIT * n.size && parts[1] == -parts[0]);
+        free(n.x);
+    }
+    tn_set_compile(TN_COMPILE_AUTO);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_same_bits_of_lengths),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_scans_and_dots),
+                                       cmocka_unit_test(test_same_bits_of_lengths),
                                        cmocka_unit_test(test_moments), cmocka_unit_test(test_ones)};
     state = (uint32_t)test_seed_new();
     tn_seed(state);

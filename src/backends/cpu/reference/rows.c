@@ -153,7 +153,7 @@ static void nonzero_row(const rows_data *data, char *const *p, void *scratch)
             *(S *)(to + i * to_step) = (S)STORE(total); \
         } \
     }
-#define SCANS(name) \
+#define NARROW_SCANS(name) \
     SCAN(name, b8, tn_u8, tn_u8, SAME, SAME) \
     SCAN(name, i8, tn_i8, tn_i8, SAME, (tn_i8)) \
     SCAN(name, i16, tn_i16, tn_i16, SAME, (tn_i16)) \
@@ -165,17 +165,28 @@ static void nonzero_row(const rows_data *data, char *const *p, void *scratch)
     SCAN(name, u64, tn_u64, tn_u64, SAME, SAME) \
     SCAN(name, f16, tn_f16, tn_f32, tn_f16_to_f32, tn_f32_to_f16) \
     SCAN(name, bf16, tn_bf16, tn_f32, tn_bf16_to_f32, tn_f32_to_bf16) \
-    SCAN(name, f32, tn_f32, tn_f32, SAME, SAME) \
     SCAN(name, f64, tn_f64, tn_f64, SAME, SAME)
+#define SCANS(name) NARROW_SCANS(name) SCAN(name, f32, tn_f32, tn_f32, SAME, SAME)
 #define TN__SCAN_sum(W, a, b)     ((W)(a + b))
 #define TN__SCAN_product(W, a, b) ((W)(a * b))
 #define TN__SCAN_largest(W, a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define TN__SCAN_smallest(W, a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
-SCANS(sum)
+NARROW_SCANS(sum)
 SCANS(product)
 SCANS(largest)
 SCANS(smallest)
-SCAN(sum, c64, tn_c64, tn_c64, SAME, SAME)
+/* Sums of float32 and complex64 go on in 64 bits, of which each is rounded: a long one would swallow its terms. */
+#define WIDE_SCAN(s, S, W) \
+    static void scan_sum_##s(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n) \
+    { \
+        W total = n ? (W) * (const S *)from : (W)0; \
+        for (int64_t i = 0; i < n; i++) { \
+            total = i ? total + (W) * (const S *)(from + i * from_step) : total; \
+            *(S *)(to + i * to_step) = (S)total; \
+        } \
+    }
+WIDE_SCAN(f32, tn_f32, tn_f64)
+WIDE_SCAN(c64, tn_c64, tn_c128)
 SCAN(sum, c128, tn_c128, tn_c128, SAME, SAME)
 /* Products of complex numbers as everywhere else: C's own makes infinities of what is NaN by the formula. */
 #define TN__SCAN_c64(W, a, b)  tns_mul_c64(a, b)
