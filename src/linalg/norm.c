@@ -87,6 +87,9 @@ static tn__node *norm(tn__node *a, const tn_norm_opts *opts)
     TN__PASS_ERROR(a);
     if (!tn__dtype_inexact((tn_dtype)a->dtype))
         a = tn__cast(a, TN_FLOAT64);
+    tn_dtype dtype = (tn_dtype)a->dtype;
+    a = tn__cast(a, (tn_dtype)tn__dtypes[dtype].compute); /* squares of 16 bits overflow where their root does not */
+    TN__PASS_ERROR(a);
     int ndim = a->shape->ndim, count = opts->axis.count;
     uint32_t set = (1u << ndim) - 1;
     if (count && !tn__axes_set("norm", opts->axis, ndim, &set))
@@ -106,6 +109,8 @@ static tn__node *norm(tn__node *a, const tn_norm_opts *opts)
         result = axes == 1 ? vector_norm(a, ord, axis[0]) : matrix_norm(a, ord, axis[0], axis[1]);
     }
     TN__PASS_ERROR(result);
+    if (tn_dtype_size(dtype) < sizeof(float))
+        result = tn__cast(result, dtype);
     return opts->keepdims ? result : tn__drop_axes(result, set);
 }
 

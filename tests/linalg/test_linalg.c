@@ -195,6 +195,30 @@ static void test_refusals(void **state)
     }
 }
 
+/* Norms of 16-bit numbers, whose squares and sums are beyond their dtype, and their gradients. */
+static void test_narrow_norms(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2 * 5; k++) TN_SCOPE {
+        tn_dtype dtype = k % 2 ? TN_BFLOAT16 : TN_FLOAT16;
+        tn_array *two = tn_from_doubles((const double[]){-384, 512}, 2);
+        tn_array *x = tn_requires_grad(tn_cast(tn_reshape(two, TN_SHAPE(1, 2)), dtype)), *y;
+        switch (k / 2) {
+        case 0: y = tn_linalg_norm(x); break;
+        case 1: y = tn_linalg_norm(x, .axis = TN_AXES(1)); break;
+        case 2: y = tn_linalg_norm(x, .ord = TN_FRO); break;
+        case 3: y = tn_linalg_norm(x, .ord = TN_ORD(2), .axis = TN_AXES(-1), .keepdims = true); break;
+        default: y = tn_linalg_norm(tn_reshape(x, TN_SHAPE(2)), .ord = TN_ORD(2));
+        }
+        assert_int_equal(tn_dtype_of(y), dtype);
+        assert_true(tn_item(tn_sum(y)) == 640);
+        assert_int_equal(tn_backward(tn_sum(y)), TN_OK);
+        tn_array *want = tn_cast(tn_from_doubles((const double[]){-0.6, 0.8}, 2), dtype);
+        tn_array *off = tn_abs(tn_subtract(tn_cast(tn_grad(x), TN_FLOAT32), tn_cast(want, TN_FLOAT32)));
+        assert_true(tn_item(tn_max(off)) <= (k % 2 ? 0x1p-8 : 0x1p-11)); /* one place: it is rounded once more */
+    }
+}
+
 /* Of nothing the largest is 0; a product into an array. */
 static void test_nothing(void **state)
 {
@@ -301,6 +325,7 @@ int main(void)
         {cmocka_unit_test(test_qr),       cmocka_unit_test(test_svd),        cmocka_unit_test(test_singular_hermitian),
          cmocka_unit_test(test_subgradients),
          cmocka_unit_test(test_square),   cmocka_unit_test(test_least),      cmocka_unit_test(test_nothing),
+         cmocka_unit_test(test_narrow_norms),
          cmocka_unit_test(test_refusals), cmocka_unit_test(test_determinants_of_nothing),
          cmocka_unit_test(test_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
