@@ -269,8 +269,12 @@ static tn__node *as_integers(tn__node *x, tn_dtype dtype)
     TN__PASS_ERROR(x);
     int bits = 8 * tn__dtypes[dtype].size - (tn__dtypes[dtype].class == TN__CLASS_SIGNED);
     double most = bits > 53 ? ldexp(1 - 0x1p-53, bits) : ldexp(1, bits) - 1; /* of those that float64 has */
-    x = tn__where(map2(EQUAL, x, x), map2(MINIMUM, x, tn__const_like(x, most)), tn__const_like(x, 0));
-    return tn__cast(x, dtype);
+    tn__node *known = tn__where(map2(EQUAL, x, x), map2(MINIMUM, x, tn__const_like(x, most)), tn__const_like(x, 0));
+    tn__node *y = tn__cast(known, dtype);
+    if (bits <= 53 || tn__node_is_error(y))
+        return y;
+    tn__node *end = tn__const_scalar((tn__scalar){.bits = UINT64_MAX >> (64 - bits)}, dtype, x->shape, x->device);
+    return tn__where(map2(GREATER, x, tn__const_like(x, most)), end, y);
 }
 
 static tn__node *drawn(const distribution *row, const tn_array *const *parameters, tn_shape shape,

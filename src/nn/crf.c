@@ -70,21 +70,23 @@ static tn__node *log_partition(const chain *c)
 /* (N): the score of the labels t (steps, N). */
 static tn__node *score(const chain *c, tn__node *t)
 {
-    tn__node *labels = tn__spread(tn__labels(t), 2), *sum = NULL, *before = NULL;
+    tn__node *labels = tn__labels(t), *sum = NULL, *before = NULL;
     if (c->lengths && !tn__node_is_error(t)) { /* what lies behind the end may be anything */
         tn__node *step = tn__iota(t->shape, 0, t->device);
         tn__node *counts = tn__reshape(c->lengths, 2, (int64_t[]){1, c->rows});
-        labels = tn__spread(tn__labels(tn__only_where(map2(LESS, step, counts), t)), 2);
+        labels = tn__only_where(map2(LESS, step, counts), labels);
     }
+    TN__PASS_ERROR(labels);
+    labels = tn__spread(tn__positions_within(labels, 0, c->classes), 2); /* looked at as they were given */
     const tn__shape *table = tn__shape_intern(2, (int64_t[]){c->rows, c->classes});
     if (!table)
         TN__REFUSE(TN_ERR_MEMORY, "crf_loss", "no memory for a shape");
     for (int64_t i = 0; i < c->steps; i++) {
         tn__node *label = step_of(labels, i); /* (N, 1) */
-        tn__node *own = tn__gather(step_of(c->x, i), label, 1);
+        tn__node *own = tn__gather_known(step_of(c->x, i), label, 1, c->classes);
         if (before) {
-            tn__node *costs = tn__gather(c->cost, tn__expand(before, table), 0); /* (N, classes) */
-            own = add(own, tn__gather(costs, label, 1));
+            tn__node *costs = tn__gather_known(c->cost, tn__expand(before, table), 0, c->classes); /* (N, classes) */
+            own = add(own, tn__gather_known(costs, label, 1, c->classes));
         }
         sum = sum ? if_it_lasts(c, i, add(sum, own), sum) : own;
         before = label;

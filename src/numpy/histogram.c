@@ -84,7 +84,8 @@ static tn_array *bincount(const tn_array *x, const tn_array *weights, int64_t mi
             return tn__failed_array();
         int64_t largest = tn_item_int(ends[1]);
         if (tn_item_int(ends[0]) < 0)
-            return tn__refused(TN_ERR_VALUE, "bincount", "an element is negative");
+            return tn__refused(TN_ERR_VALUE, "bincount", "expected elements of 0 or more, got %lld",
+                               (long long)tn_item_int(ends[0]));
         if (largest > MOST_COUNTERS)
             return tn__refused(TN_ERR_MEMORY, "bincount", "no memory for counters up to %lld", (long long)largest);
         count = largest + 1 > minlength ? largest + 1 : minlength;

@@ -305,6 +305,17 @@ static tn_dtype dtype_of_choices(int count, const tn_array *const *choices, cons
     return tn_is_error(all) ? TN_DTYPE_DEFAULT : tn_dtype_of(all);
 }
 
+/* Are all from 0 to extent - 1? Looked at at once, as nothing else would notice; latches which is not, and where. */
+static bool all_within(const char *operation, const tn_array *given, int64_t extent)
+{
+    tn__call call = tn__enter();
+    tn__node *node = tn__labels(tn__node_of(given, operation));
+    tn_status status = tn__node_is_error(node) ? tn__error_raise(node->error)
+                                               : tn__positions_look(operation, node, extent);
+    tn__leave(call);
+    return status == TN_OK;
+}
+
 static tn_array *choose(const tn_array *which, int count, const tn_array *const *choices, const char *mode)
 {
     if (count < 1 || !choices)
@@ -316,9 +327,8 @@ static tn_array *choose(const tn_array *which, int count, const tn_array *const 
         return i;
     i = tn__as_positions(i);
     bool raises = !mode || strcmp(mode, "raise") == 0;
-    tn_array *out = tn_logical_or(tn_less(i, tn_weak_int(0)), tn_greater_equal(i, tn_weak_int(count)));
-    if (raises && tn_size(i) > 0 && tn_item(tn_any_with(out, NULL)) != 0)
-        return tn__refused(TN_ERR_INDEX, "choose", "an element of the first array is not from 0 to %d", count - 1);
+    if (raises && !tn_is_error(i) && !all_within("choose", which, count))
+        return tn__failed_array();
     tn_dtype dtype = dtype_of_choices(count, choices, NULL);
     tn_array *y = dtype ? tn_cast(choices[count - 1], dtype) : tn__array_of(choices[count - 1]);
     for (int k = count - 2; k >= 0; k--)
@@ -392,13 +402,6 @@ tn_array *tn_select(int count, const tn_array *const *conditions, const tn_array
 
 /* ---- positions as numbers ---- */
 
-/* Checked on the host: nothing else would notice. */
-static bool all_within(const tn_array *i, int64_t low, int64_t high)
-{
-    tn_array *out = tn_logical_or(tn_less(i, tn_weak_int(low)), tn_greater_equal(i, tn_weak_int(high)));
-    return tn_size(i) == 0 || tn_item(tn_any_with(out, NULL)) == 0;
-}
-
 tn_status tn_unravel_index(const tn_array *indices, tn_shape shape, tn_array **out)
 {
     if (!out)
@@ -412,8 +415,10 @@ tn_status tn_unravel_index(const tn_array *indices, tn_shape shape, tn_array **o
     tn_scope_push();
     tn_array *flat = tn__as_positions(indices);
     bool integers = tn_is_error(indices) || tn_dtype_is_integer(tn_dtype_of(indices));
-    if (!integers || (!tn_is_error(flat) && !all_within(flat, 0, size))) {
-        flat = tn__refused(TN_ERR_INDEX, "unravel_index", "expected integers from 0 to %lld", (long long)size - 1);
+    if (!integers || (!tn_is_error(flat) && !all_within("unravel_index", indices, size))) {
+        flat = integers ? tn__failed_array()
+                        : tn__refused(TN_ERR_INDEX, "unravel_index", "expected integers from 0 to %lld, got %s",
+                                      (long long)size - 1, tn_dtype_name(tn_dtype_of(indices)));
         for (int d = 0; d < shape.ndim; d++)
             out[d] = tn__again(flat);
         status = tn_status_of(flat);
@@ -435,9 +440,8 @@ static tn_array *ravel_multi_index(int count, const tn_array *const *indices, tn
     for (int d = 0; d < count; d++) {
         tn_array *i = in_mode("ravel_multi_index", indices[d], shape.dim[d], mode);
         i = tn_is_error(i) ? i : tn__as_positions(i);
-        if (!tn_is_error(i) && raises && !all_within(i, 0, shape.dim[d]))
-            return tn__refused(TN_ERR_INDEX, "ravel_multi_index", "a position along axis %d is not from 0 to %lld", d,
-                               (long long)shape.dim[d] - 1);
+        if (!tn_is_error(i) && raises && !all_within("ravel_multi_index", indices[d], shape.dim[d]))
+            return tn__failed_array();
         flat = flat ? tn_add(tn_multiply(flat, tn_weak_int(shape.dim[d])), i) : i;
     }
     return flat;

@@ -209,6 +209,9 @@ static void test_named_as_given(void **state)
         tn_array *alone = tn_full(TN_SHAPE(1, 1), 2, .dtype = TN_INT64);
         assert_true(tn_allclose(tn_ctc_loss(x, t, .label_lengths = one), tn_ctc_loss(x, alone)));
         tn_array *cost = tn_zeros(TN_SHAPE(3, 3)), *labels = tn_zeros(TN_SHAPE(4, 1), .dtype = TN_INT64);
+        tn_array *wrong = tn_from_host(((int64_t[]){0, 1, -1, 2}), TN_SHAPE(4, 1), TN_INT64);
+        assert_int_equal(test_eval(tn_crf_loss(cost, x, wrong)), TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, test_same_bits() ? "index -1 at position (2, 0) " : "index -1 ");
         tn_array *none = tn_zeros(TN_SHAPE(1), .dtype = TN_INT64);
         assert_int_equal(test_eval(tn_crf_loss(cost, x, labels, .lengths = none)), TN_ERR_INDEX);
         check_latched(TN_ERR_INDEX, test_same_bits() ? "index 0 at position 0 " : "index 0 ");

@@ -40,6 +40,14 @@ static void test_arguments(void **state)
     tn_clear_error();
     assert_int_equal(tn_unravel_index(x, (tn_shape){0}, out), TN_ERR_INDEX); /* which has no position but 0 */
     tn_clear_error();
+    tn_array *far = tn_from_int64s((const int64_t[]){1, 9, -3}, 3); /* named as they are, and where */
+    expect(tn_choose(far, 2, ((const tn_array *[]){x, x}), NULL), TN_ERR_INDEX, "index 9 at position 1 ");
+    assert_int_equal(tn_unravel_index(far, TN_SHAPE(2, 3), out), TN_ERR_INDEX);
+    assert_non_null(strstr(tn_error(), "index 9 at position 1 "));
+    tn_clear_error();
+    expect(tn_ravel_multi_index(1, ((const tn_array *[]){far}), TN_SHAPE(10), NULL), TN_ERR_INDEX,
+           "index -3 at position 2 ");
+    expect(tn_bincount(far, NULL, 0), TN_ERR_VALUE, "got -3");
     expect(tn_histogram(tn_cast(x, TN_COMPLEX64), NULL, .low = 1, .high = 2), TN_ERR_DTYPE, "tn_abs");
     tn_array *largest = tn_from_int64s((const int64_t[]){INT64_MAX}, 1);
     expect(tn_bincount(largest, NULL, 0), TN_ERR_MEMORY, "9223372036854775807");
