@@ -74,6 +74,12 @@ typedef struct tn__device_ops {
     bool (*convolves)(tn__device *device, const struct tn__step *step);
     /* (optional) Starts a function of a user's own source: device/launch.h. */
     tn_status (*launch)(tn__device *device, const struct tn__launch *launch);
+    /* (optional) Begins to read some bytes as `read` does, and nobody waits. What it gives is for read_end; NULL, with
+     * nothing latched: not now, or not so many. */
+    void *(*read_begin)(tn__device *device, const void *memory, size_t bytes);
+    /* Whether they have come, or, if `wait`, when they have: then they are copied to `host` (NULL: nobody wants them),
+     * and what read_begin gave is let go, as it is by a failure. */
+    tn_status (*read_end)(tn__device *device, void *begun, void *host, size_t bytes, bool wait, bool *done);
     /* (optional) About how many nanoseconds loading a program would wait for a compiler. */
     int64_t (*pause)(tn__device *device, const tn__program *program);
 } tn__device_ops;

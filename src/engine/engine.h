@@ -38,6 +38,16 @@ tn_status tn__put_aside(int count, tn__node **node);
 /* Each becomes its like in the host's memory (borrowed), those of one storage by one copy, which is waited for: meant
  * for what tn__put_aside made, as all of a storage is copied. */
 tn_status tn__fetch_aside(int count, tn__node **node);
+/*
+ * The one elements of evaluated float64 nodes of one device, which are copied aside now and come when they come. NULL,
+ * with nothing latched: the device does not do so now. tn__reading_end tells whether they are there, or waits until
+ * they are; a reading that is done or has failed is only to be freed.
+ */
+typedef struct tn__reading tn__reading;
+tn__reading *tn__reading_begin(int count, tn__node *const *node);
+tn_status tn__reading_end(tn__reading *reading, bool wait, bool *done);
+double tn__reading_value(const tn__reading *reading, int i);
+void tn__reading_free(tn__reading *reading);
 /* The one element of a value that is computed and in memory that the host reads as it is (real; of a complex one its
  * real part); false: it is to be had by tn_item. */
 bool tn__item_here(const tn__node *node, double *value);

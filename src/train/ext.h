@@ -65,6 +65,8 @@ typedef tn_status (*tn__log_listener)(tn_trainer *trainer, const tn_observation 
 /* Listens to the log of a name ("LogReport" for NULL), for good; TN_ERR_NAME if there is none. Once a user pointer. */
 tn_status tn__log_listen(tn_trainer *trainer, const char *operation, const char *log, tn__log_listener listener,
                          void *user);
+/* All entries so far have been told of: one of a device's figures comes some iterations late else. */
+tn_status tn__log_all(tn_trainer *trainer, const char *log);
 /* A value of an entry as it is shown: epochs and iterations are whole. */
 tn__figure tn__entry_figure(const tn_observation *entry, const char *key);
 

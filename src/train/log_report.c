@@ -7,6 +7,7 @@
 #include "io/archive.h"
 #include "train/chainer.h"
 #include "train/ext.h"
+#include "train/late.h"
 
 #define OPERATION "log_report"
 
@@ -21,6 +22,7 @@ typedef struct log_report {
     tn_status (*postprocess)(tn_observation *entry, void *user);
     void *user;
     tn_summary *summary;
+    tn__late late; /* of the last entry, if it is not made yet */
     tn_observation *entry;
     tn__json_log log;
     listener *listeners;
@@ -35,21 +37,21 @@ tn__figure tn__entry_figure(const tn_observation *entry, const char *key)
     return (tn__figure){key, value, whole};
 }
 
-static tn_status fill(log_report *r, const tn_trainer *trainer)
+static tn_status fill(log_report *r, tn_summary *means, const tn__place *place)
 {
     tn_observation *entry = r->entry;
     tn_observation_clear(entry);
     tn_status status = TN_OK;
-    for (int i = 0; i < tn_summary_count(r->summary) && status == TN_OK; i++) {
-        const char *key = tn_summary_key(r->summary, i);
-        status = tn_observation_set_number(entry, key, tn_summary_mean(r->summary, key), 0);
+    for (int i = 0; i < tn_summary_count(means) && status == TN_OK; i++) {
+        const char *key = tn_summary_key(means, i);
+        status = tn_observation_set_number(entry, key, tn_summary_mean(means, key), 0);
     }
     if (status == TN_OK)
-        status = tn_observation_set_number(entry, "epoch", (double)tn_trainer_epoch(trainer), 0);
+        status = tn_observation_set_number(entry, "epoch", place->epoch, 0);
     if (status == TN_OK)
-        status = tn_observation_set_number(entry, "iteration", (double)tn_trainer_iteration(trainer), 0);
+        status = tn_observation_set_number(entry, "iteration", place->iteration, 0);
     if (status == TN_OK)
-        status = tn_observation_set_number(entry, "elapsed_time", tn_trainer_elapsed_time(trainer), 0);
+        status = tn_observation_set_number(entry, "elapsed_time", place->elapsed, 0);
     if (status == TN_OK && r->postprocess)
         status = r->postprocess(entry, r->user);
     return tn__or_latched(status);
@@ -69,7 +71,7 @@ static tn_status write(log_report *r, tn_trainer *trainer)
 }
 
 /* Once a run: whoever looks at the log or the table later would find it too late. */
-static void warn_of_nan(log_report *r, const tn_trainer *trainer)
+static void warn_of_nan(log_report *r, const tn_trainer *trainer, double iteration)
 {
     int count = tn_observation_count(r->entry);
     for (int i = 0; i < count && !r->warned && !trainer->quiet; i++) {
@@ -77,35 +79,60 @@ static void warn_of_nan(log_report *r, const tn_trainer *trainer)
         r->warned = isnan(tn_observation_number(r->entry, key));
         if (r->warned)
             tn__log(TN__LOG_WARN, OPERATION,
-                    "'%s' is NaN in iteration %lld: lower the learning rate, clip gradients, or look for bad values in "
-                    "the data; tn_fail_on_nan ends a run that goes wrong", key,
-                    (long long)tn_trainer_iteration(trainer));
+                    "'%s' is NaN in iteration %.0f: lower the learning rate, clip gradients, or look for bad values in "
+                    "the data; tn_fail_on_nan ends a run that goes wrong", key, iteration);
     }
 }
 
+/* The entry of these means, for the list and for who listens. */
+static tn_status make_entry(log_report *r, tn_trainer *trainer, tn_summary *means, const tn__place *place)
+{
+    tn_status status = fill(r, means, place);
+    warn_of_nan(r, trainer, place->iteration);
+    if (status == TN_OK)
+        status = write(r, trainer);
+    for (size_t i = 0; i < r->listener_count && status == TN_OK; i++)
+        status = tn__or_latched(r->listeners[i].told(trainer, r->entry, r->listeners[i].user));
+    return status;
+}
+
+/* The last entry, if its means have come. */
+static tn_status make_late(log_report *r, tn_trainer *trainer, bool wait)
+{
+    bool come;
+    tn_status status = tn__late_come(&r->late, wait, &come);
+    if (status == TN_OK && come)
+        status = make_entry(r, trainer, r->late.means, &r->late.place);
+    if (come)
+        tn__late_end(&r->late);
+    return status;
+}
+
+/* A function of the program's is called with its entry at once: it may look at what there is in this iteration. */
 static tn_status call(tn_trainer *trainer, void *user)
 {
     log_report *r = user;
     tn_status status = tn_summary_add_observation(r->summary, tn_trainer_observation(trainer));
     bool due = tn_trainer_iteration(trainer) == 0 || tn_trigger_fire(r->every, trainer);
+    if (status == TN_OK && r->late.pending)
+        status = make_late(r, trainer, due);
     if (status == TN_OK && !due && r->log.behind)
         status = tn__json_log_settle(&r->log, tn__trainer_now(trainer));
-    if (status != TN_OK || !due)
+    if (status == TN_OK && due && !r->postprocess)
+        status = tn__late_begin(&r->late, &r->summary, trainer);
+    if (status != TN_OK || !due || r->late.pending)
         return status;
-    status = fill(r, trainer);
-    warn_of_nan(r, trainer);
-    if (status == TN_OK)
-        status = write(r, trainer);
-    for (size_t i = 0; i < r->listener_count && status == TN_OK; i++)
-        status = tn__or_latched(r->listeners[i].told(trainer, r->entry, r->listeners[i].user));
+    tn__place place = tn__place_of(trainer);
+    status = make_entry(r, trainer, r->summary, &place);
     tn_summary_clear(r->summary);
     return status;
 }
 
 static void finalize(tn_trainer *trainer, void *user)
 {
-    (void)trainer;
-    tn__json_log_settle(&((log_report *)user)->log, INFINITY);
+    log_report *r = user;
+    make_late(r, trainer, true);
+    tn__json_log_settle(&r->log, INFINITY);
 }
 
 static tn_status initialize(tn_trainer *trainer, void *user)
@@ -177,6 +204,8 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_status status = tn_serialize_trigger(s, "_trigger", r->every);
     if (status == TN_OK)
         status = tn_serialize_summary(s, "_summary", r->summary);
+    if (status == TN_OK)
+        status = tn__late_serialize(s, &r->late);
     if (status == TN_OK && !s->loading)
         status = tn__json_log_list(&r->log);
     if (s->loading)
@@ -197,6 +226,7 @@ static void free_report(void *user)
     log_report *r = user;
     tn__trigger_free_taken(r->every);
     tn_summary_free(r->summary);
+    tn__late_free(&r->late);
     tn_observation_free(r->entry);
     tn__json_log_close(&r->log);
     tn__free(r->listeners);
@@ -227,15 +257,26 @@ tn_extension *tn_log_report_with(const tn_log_report_opts *opts)
     return opts->postprocess ? made : tn__extension_quiet(made);
 }
 
+static log_report *find_log(const tn_trainer *trainer, const char *name)
+{
+    for (size_t i = 0; i < trainer->extension_count; i++) {
+        const tn_extension *extension = trainer->extensions[i].extension;
+        if (extension->kind == &tn__log_report_kind && strcmp(tn_extension_name(extension), name) == 0)
+            return extension->user;
+    }
+    return NULL;
+}
+
+tn_status tn__log_all(tn_trainer *trainer, const char *log)
+{
+    log_report *r = find_log(trainer, log ? log : tn__log_report_kind.name);
+    return r ? make_late(r, trainer, true) : TN_OK;
+}
+
 tn_status tn__log_listen(tn_trainer *trainer, const char *operation, const char *log, tn__log_listener told, void *user)
 {
     const char *name = log ? log : tn__log_report_kind.name;
-    log_report *r = NULL;
-    for (size_t i = 0; i < trainer->extension_count && !r; i++) {
-        const tn_extension *extension = trainer->extensions[i].extension;
-        if (extension->kind == &tn__log_report_kind && strcmp(tn_extension_name(extension), name) == 0)
-            r = extension->user;
-    }
+    log_report *r = find_log(trainer, name);
     if (!r)
         return tn__fail(TN_ERR_NAME, operation,
                         "it shows the entries of the log report '%s', and the trainer has none of that name: give it "

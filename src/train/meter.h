@@ -31,6 +31,9 @@ tn_status tn__meter_look(const tn_meter *meter, tn__meter_sums *sums, const tn_a
 tn_status tn__meter_restore(tn_meter *meter, const tn__meter_sums *sums);
 
 /* ---- summary.c ---- */
+/* Computes all sums, and gives how many of them lie where the host can't read them and have not been read, and which:
+ * `*far` for tn__free, NULL for none. */
+tn_status tn__summary_far(tn_summary *summary, int *count, tn_meter ***far);
 /* Means over what all ranks have added, who have the same keys, in one order; deviations stay a rank's own. */
 tn_status tn__summary_share(tn_summary *summary, tn_comm *comm);
 

@@ -5,6 +5,7 @@
 #include "train/canvas.h"
 #include "train/chainer.h"
 #include "train/ext.h"
+#include "train/late.h"
 #include "train/observation.h"
 #include "train/pace.h"
 #include "train/plot.h"
@@ -21,6 +22,7 @@ typedef struct plot_report {
     tn_trigger *every;
     tn_scale scale;
     tn_summary *summary;
+    tn__late late;       /* of the last points, if they are not there yet */
     tn__thinned *curves; /* one a key */
     bool undrawn;        /* there are points that are not in the picture */
     tn__pace pace;       /* of drawing */
@@ -44,26 +46,36 @@ static tn_status draw(plot_report *p)
     return status;
 }
 
-static double x_of(plot_report *p, const tn_trainer *trainer)
+static double x_of(const plot_report *p, tn_summary *means, const tn__place *place)
 {
     if (strcmp(p->x_key, "iteration") == 0)
-        return (double)tn_trainer_iteration(trainer);
+        return place->iteration;
     if (strcmp(p->x_key, "epoch") == 0)
-        return (double)tn_trainer_epoch(trainer);
-    return tn_summary_mean(p->summary, p->x_key);
+        return place->epoch;
+    return tn_summary_mean(means, p->x_key);
 }
 
-static tn_status add_points(plot_report *p, const tn_trainer *trainer)
+static tn_status add_points(plot_report *p, tn_summary *means, const tn__place *place)
 {
-    double x = x_of(p, trainer);
+    double x = x_of(p, means, place);
     tn_status status = tn_error_code();
     for (int i = 0; i < p->keys.count && status == TN_OK && x == x; i++)
-        if (tn_summary_has(p->summary, p->keys.names[i])) {
-            status = tn__thinned_add(&p->curves[i], x, tn_summary_mean(p->summary, p->keys.names[i]));
+        if (tn_summary_has(means, p->keys.names[i])) {
+            status = tn__thinned_add(&p->curves[i], x, tn_summary_mean(means, p->keys.names[i]));
             status = tn__or_latched(status);
             p->undrawn = true;
         }
-    tn_summary_clear(p->summary);
+    return status;
+}
+
+static tn_status add_late(plot_report *p, bool wait)
+{
+    bool come;
+    tn_status status = tn__late_come(&p->late, wait, &come);
+    if (status == TN_OK && come)
+        status = add_points(p, p->late.means, &p->late.place);
+    if (come)
+        tn__late_end(&p->late);
     return status;
 }
 
@@ -91,9 +103,17 @@ static tn_status call(tn_trainer *trainer, void *user)
     plot_report *p = user;
     tn_status status = sum_up(p, tn_trainer_observation(trainer));
     bool due = tn_trainer_iteration(trainer) == 0 || tn_trigger_fire(p->every, trainer);
+    if (status == TN_OK && p->late.pending)
+        status = add_late(p, due);
+    if (status == TN_OK && due)
+        status = tn__late_begin(&p->late, &p->summary, trainer);
     if (status != TN_OK || !due)
         return status;
-    status = add_points(p, trainer);
+    if (!p->late.pending) {
+        tn__place place = tn__place_of(trainer);
+        status = add_points(p, p->summary, &place);
+        tn_summary_clear(p->summary);
+    }
     if (status == TN_OK && p->undrawn && tn__pace_due(&p->pace, LONGEST_DELAY, tn__trainer_now(trainer)))
         status = draw(p);
     return status;
@@ -102,6 +122,7 @@ static tn_status call(tn_trainer *trainer, void *user)
 static void finalize(tn_trainer *trainer, void *user)
 {
     plot_report *p = user;
+    add_late(p, true);
     if (p->undrawn)
         draw(p);
     bool whole = tn_trainer_iteration(trainer) > 0 && !*tn_trainer_error(trainer);
@@ -146,6 +167,8 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_status status = tn_serialize_trigger(s, "_trigger", p->every);
     if (status == TN_OK)
         status = tn_serialize_summary(s, "_summary", p->summary);
+    if (status == TN_OK)
+        status = tn__late_serialize(s, &p->late);
     for (int i = 0; i < p->keys.count && status == TN_OK; i++)
         status = tn__thinned_serialize(&points, p->keys.names[i], &p->curves[i]);
     return status;
@@ -160,6 +183,7 @@ static void free_report(void *user)
     tn__keys_free(&p->keys);
     tn__trigger_free_taken(p->every);
     tn_summary_free(p->summary);
+    tn__late_free(&p->late);
     tn__free(p->x_key);
     tn__free(p->title);
     tn__free(p->path);

@@ -99,22 +99,24 @@ static tn_status print(print_report *p)
 static tn_status call(tn_trainer *trainer, void *user)
 {
     print_report *p = user;
-    if (!p->row_count && !p->waiting)
-        return TN_OK;
+    tn_status status = p->each ? TN_OK : tn__log_all(trainer, p->log);
+    if (status != TN_OK || (!p->row_count && !p->waiting))
+        return status;
     if (!p->each)
         return print(p);
     if (!tn__pace_due(&p->pace, LONGEST_DELAY, tn__trainer_now(trainer)))
         return TN_OK;
     double began = tn__seconds();
-    tn_status status = print(p);
+    status = print(p);
     tn__pace_note(&p->pace, began);
     return status;
 }
 
 static void finalize(tn_trainer *trainer, void *user)
 {
-    (void)trainer;
-    print(user);
+    print_report *p = user;
+    tn__log_all(trainer, p->log);
+    print(p);
 }
 
 /* A file goes on where the snapshot's run had it. */

@@ -275,18 +275,32 @@ static tn_meter *meter_at(const tn_summary *summary, size_t i)
     return i % 2 ? e->square : e->value;
 }
 
+tn_status tn__summary_far(tn_summary *summary, int *count, tn_meter ***far)
+{
+    *count = 0;
+    *far = NULL;
+    tn_status status = settle(summary);
+    for (size_t i = 0; i < 2 * summary->count && status == TN_OK; i++)
+        *count += far_total(meter_at(summary, i)) != NULL;
+    if (!*count)
+        return status;
+    *far = tn__alloc((size_t)*count * sizeof **far);
+    if (!*far)
+        return tn__fail_memory("summary", (size_t)*count * sizeof **far);
+    for (size_t i = 0, place = 0; i < 2 * summary->count; i++)
+        if (far_total(meter_at(summary, i)))
+            (*far)[place++] = meter_at(summary, i);
+    return TN_OK;
+}
+
 /* Reads these sums by one copy that is waited for: each by itself would be a wait a key. */
-static tn_status read_together(tn_summary *summary, int count)
+static tn_status read_together(int count, tn_meter **meters)
 {
     TN__FREED tn__node **totals = tn__alloc((size_t)count * sizeof *totals);
-    TN__FREED tn_meter **meters = tn__alloc((size_t)count * sizeof *meters);
-    if (!totals || !meters)
+    if (!totals)
         return tn__fail_memory("summary", (size_t)count * sizeof *totals);
-    for (size_t i = 0, place = 0; i < 2 * summary->count; i++)
-        if (far_total(meter_at(summary, i))) {
-            meters[place] = meter_at(summary, i);
-            totals[place++] = far_total(meter_at(summary, i));
-        }
+    for (int i = 0; i < count; i++)
+        totals[i] = far_total(meters[i]);
     tn__call call = tn__enter();
     tn_status status = tn__put_aside(count, totals);
     if (status == TN_OK)
@@ -299,11 +313,13 @@ static tn_status read_together(tn_summary *summary, int count)
 
 static tn_status read_totals(tn_summary *summary)
 {
-    int count = 0;
-    tn_status status = settle(summary);
-    for (size_t i = 0; i < 2 * summary->count && status == TN_OK; i++)
-        count += far_total(meter_at(summary, i)) != NULL;
-    return count > 1 && status == TN_OK ? read_together(summary, count) : status;
+    int count;
+    tn_meter **far;
+    tn_status status = tn__summary_far(summary, &count, &far);
+    if (count > 1 && status == TN_OK)
+        status = read_together(count, far);
+    tn__free(far);
+    return status;
 }
 
 double tn_summary_mean(tn_summary *summary, const char *key)

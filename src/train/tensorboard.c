@@ -13,13 +13,14 @@ typedef struct board {
 
 static tn_status note(tn_trainer *trainer, const tn_observation *entry, void *user)
 {
+    (void)trainer;
     board *b = user;
+    int64_t iteration = (int64_t)tn_observation_number(entry, "iteration");
     tn_status status = TN_OK;
     for (int i = 0; i < tn_observation_count(entry) && status == TN_OK; i++) {
         const char *key = tn_observation_key(entry, i);
         if (strcmp(key, "iteration") != 0) /* that is where the others are */
-            status =
-                tn__events_scalar(&b->events, key, tn_observation_number(entry, key), tn_trainer_iteration(trainer));
+            status = tn__events_scalar(&b->events, key, tn_observation_number(entry, key), iteration);
     }
     return status == TN_OK ? tn__events_flush(&b->events) : status;
 }
@@ -38,8 +39,9 @@ static tn_status initialize(tn_trainer *trainer, void *user)
 
 static void finalize(tn_trainer *trainer, void *user)
 {
-    (void)trainer;
-    tn__events_close(&((board *)user)->events);
+    board *b = user;
+    tn__log_all(trainer, b->log);
+    tn__events_close(&b->events);
 }
 
 static void free_board(void *user)

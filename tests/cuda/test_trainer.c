@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A trainer on a GPU whose reports are summed, whose model is evaluated each epoch and saved: the host waits for
  * nothing, and the next step for no snapshot. */
+#include <inttypes.h>
+#include <stdio.h>
 #include "array/node.h"
 #include "cuda/two_streams.h"
 #include "support/fresh_folder.h"
@@ -67,6 +69,75 @@ static void test_no_waits(void **state)
     assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
 }
 
+/* Bytes of a file of the folder. */
+static long length_of(const char *name)
+{
+    FILE *file = fopen(test_path(folder, name), "rb");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    long length = ftell(file);
+    fclose(file);
+    return length;
+}
+
+/* Behind all others: in the middle of an epoch the GPU gets done, as it would while an epoch's figures are long under
+ * way; apart from that nobody waits once there are plans and graphs. */
+static tn_status count_waits(tn_trainer *trainer, void *user)
+{
+    unsigned long long *waits = user;
+    if (tn_trainer_epoch(trainer) >= WARM && *waits)
+        assert_int_equal(cuda->wait_count, *waits);
+    if (tn_trainer_iteration(trainer) % 4 == 2)
+        assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
+    *waits = tn_trainer_epoch(trainer) >= WARM ? cuda->wait_count : 0;
+    return tn_error_code();
+}
+
+/* Reports of each epoch are read when they have come: nobody waits for them, and none is lost. */
+static void test_reports(void **state)
+{
+    (void)state;
+    unsigned long long waits = 0;
+    FILE *table = tmpfile();
+    assert_non_null(table);
+    TN_ON_DEVICE (tn_cuda(0)) {
+        tn_loader *train = tn_loader_new(data(), .batch = BATCH, .shuffle = true);
+        tn_loader *test = tn_loader_new(data(), .batch = BATCH);
+        tn_layer *model = tn_layer_parse("linear:9 relu linear:3");
+        tn_optimizer *optimizer = tn_adam(model);
+        tn_trainer *trainer = tn_trainer_new(tn_standard_updater(train, optimizer, .device = tn_cuda(0)),
+                                             .stop = TN_EVERY(EPOCHS, TN_EPOCH), .out = folder);
+        tn_extend(trainer, tn_evaluator(test, model));
+        tn_extend(trainer, tn_log_report());
+        tn_extend(trainer, tn_plot_report(TN_KEYS_OF("main/loss", "validation/main/loss")));
+        tn_extend(trainer, tn_print_report_with(TN_KEYS_OF("epoch", "iteration"),
+                                                TN_OPTS(tn_print_report_opts, .stream = table)));
+        tn_extend_function(trainer, count_waits, &waits, .priority = 0);
+        if (tn_trainer_run(trainer) != TN_OK)
+            fail_msg("%s", tn_error());
+        assert_true(waits > 0);
+        tn_trainer_free(trainer);
+        tn_optimizer_free(optimizer);
+        tn_layer_free(model);
+        tn_loader_free(train);
+        tn_loader_free(test);
+    }
+    assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
+    assert_true(length_of("log") > EPOCHS * 100);
+    assert_true(length_of("plot.svg") > 0);
+    rewind(table);
+    char line[100];
+    int64_t lines = 0, epoch, iteration;
+    for (; fgets(line, sizeof line, table); lines++)
+        if (lines > 0) {
+            assert_int_equal(sscanf(line, "%" SCNd64 " %" SCNd64, &epoch, &iteration), 2);
+            assert_int_equal(epoch, lines);
+            assert_int_equal(iteration, 4 * lines); /* minibatches of an epoch, the last of which is smaller */
+        }
+    assert_int_equal(lines, 1 + EPOCHS);
+    fclose(table);
+}
+
 typedef struct parameters {
     tn_layer *model;
     const void *memory; /* of the first one */
@@ -124,6 +195,7 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_no_waits, begin, end),
+                                       cmocka_unit_test_setup_teardown(test_reports, begin, end),
                                        cmocka_unit_test_setup_teardown(test_snapshots, begin, end)};
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;

@@ -8,6 +8,8 @@
  */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <tanso/base.h>
 
 #include "backends/builtin.h"
 #include "core/error.h"
@@ -68,6 +70,41 @@ static void virtual_release(tn__device *device, void *memory, size_t bytes)
 static tn_status virtual_read(tn__device *device, void *host, const void *memory, size_t bytes)
 {
     return behind(device)->ops->read(behind(device), host, real(memory), bytes);
+}
+
+/* As from a GPU, the bytes are not there when they are first asked for. */
+typedef struct begun {
+    bool asked;
+    char bytes[];
+} begun;
+
+static void *virtual_read_begin(tn__device *device, const void *memory, size_t bytes)
+{
+    bool clean = !tn__latched();
+    begun *made = tn__alloc(sizeof *made + bytes);
+    if (!made)
+        return NULL;
+    made->asked = false;
+    if (virtual_read(device, made->bytes, memory, bytes) == TN_OK)
+        return made;
+    tn__free(made);
+    if (clean)
+        tn_clear_error();
+    return NULL;
+}
+
+static tn_status virtual_read_end(tn__device *device, void *reading, void *host, size_t bytes, bool wait, bool *done)
+{
+    (void)device;
+    begun *from = reading;
+    *done = wait || from->asked;
+    from->asked = true;
+    if (!*done)
+        return TN_OK;
+    if (host)
+        memcpy(host, from->bytes, bytes);
+    tn__free(from);
+    return TN_OK;
 }
 
 static tn_status virtual_write(tn__device *device, void *memory, const void *host, size_t bytes)
@@ -159,6 +196,8 @@ static const tn__device_ops virtual_ops = {
     .allocate = virtual_allocate,
     .release = virtual_release,
     .read = virtual_read,
+    .read_begin = virtual_read_begin,
+    .read_end = virtual_read_end,
     .write = virtual_write,
     .copy = virtual_copy,
     .load = virtual_load,

@@ -9,6 +9,8 @@ tn_status tn__cuda_device_open(int index, tn__device *device);
 void *tn__cuda_allocate(tn__device *device, size_t bytes);
 void tn__cuda_release(tn__device *device, void *memory, size_t bytes);
 tn_status tn__cuda_read(tn__device *device, void *host, const void *memory, size_t bytes);
+void *tn__cuda_read_begin(tn__device *device, const void *memory, size_t bytes);
+tn_status tn__cuda_read_end(tn__device *device, void *begun, void *host, size_t bytes, bool wait, bool *done);
 tn_status tn__cuda_write(tn__device *device, void *memory, const void *host, size_t bytes);
 tn_status tn__cuda_copy(tn__device *device, void *to, const void *from, size_t bytes);
 tn_status tn__cuda_copy_from(tn__device *device, void *to, tn__device *other, const void *from, size_t bytes);

@@ -273,3 +273,66 @@ tn_status tn__cuda_read(tn__device *owner, void *host, const void *memory, size_
     pthread_mutex_unlock(&device->lock);
     return status == TN_OK ? tn__cuda_look(device) : status;
 }
+
+/* ---- reading that nobody waits for ---- */
+
+/* Pieces that are held so, at most: who reads at once needs others. */
+#define BEGUN 4
+
+static int count_held(const tn__cuda_staging *staging)
+{
+    int count = 0;
+    for (int i = 0; i < staging->count; i++)
+        count += staging->piece[i].held;
+    return count;
+}
+
+static piece *begin_reading(tn__cuda_device *device, CUdeviceptr from, size_t bytes)
+{
+    tn__cuda_staging *staging = device->staging;
+    int number = count_held(staging) < BEGUN ? idle_piece(device) : -1;
+    if (number < 0 || take_piece(device, false, &number) != TN_OK)
+        return NULL;
+    piece *to = &staging->piece[number];
+    CUresult result = device->driver->cuMemcpyDtoHAsync(to->memory, from, bytes, tn__cuda_stream(device));
+    tn_status status = tn__cuda_check(device, result, "read");
+    if (status == TN_OK)
+        status = mark(device, to, "read");
+    to->held = status == TN_OK;
+    return to->held ? to : NULL;
+}
+
+void *tn__cuda_read_begin(tn__device *owner, const void *memory, size_t bytes)
+{
+    tn__cuda_device *device = tn__cuda_of(owner);
+    if (bytes == 0 || bytes > PIECE || tn__cuda_enter(device, "read") != TN_OK || tn__cuda_look(device) != TN_OK)
+        return NULL;
+    pthread_mutex_lock(&device->lock);
+    piece *begun = staging_open(device) == TN_OK ? begin_reading(device, (CUdeviceptr)memory, bytes) : NULL;
+    tn__cuda_asked(device);
+    pthread_mutex_unlock(&device->lock);
+    return begun;
+}
+
+tn_status tn__cuda_read_end(tn__device *owner, void *begun, void *host, size_t bytes, bool wait, bool *done)
+{
+    tn__cuda_device *device = tn__cuda_of(owner);
+    piece *from = begun;
+    tn_status status = tn__cuda_enter_held(device, "read");
+    CUresult result = status == TN_OK ? device->driver->cuEventQuery(from->done) : CUDA_SUCCESS;
+    *done = wait || status != TN_OK || result != CUDA_ERROR_NOT_READY;
+    if (!*done)
+        return TN_OK;
+    if (status == TN_OK)
+        status = result != CUDA_ERROR_NOT_READY
+                     ? tn__cuda_check(device, result, "read")
+                     : tn__cuda_wait_event(device, from->done, from->point, "a value is read");
+    if (status == TN_OK && host)
+        memcpy(host, from->memory, bytes);
+    pthread_mutex_lock(&device->lock);
+    from->held = false;
+    if (device->staging)
+        pthread_cond_broadcast(&device->staging->let_go);
+    pthread_mutex_unlock(&device->lock);
+    return status == TN_OK ? tn__cuda_look(device) : status;
+}
