@@ -39,7 +39,9 @@ typedef struct tn_log_report_opts {
  * the first entry is of iteration 0. The file gets what is new as often as takes no more than 1/1000 of the time, and
  * at the end: while the list is short, by a whole new one; a list of more than 64 KiB is added to in place, in the
  * same time an entry however long it is. What a crash left of such a write is cut off when the run is resumed. Such a
- * long list is not in snapshots, so that its file is needed to go on.
+ * long list is not in snapshots, so that its file is needed to go on. An entry whose means are on a device that the
+ * host reads by waiting for it is made when they have come, some iterations later, and at the end at the latest; with
+ * postprocess at once.
  */
 TN_API tn_extension *tn_log_report_with(const tn_log_report_opts *opts);
 
@@ -51,7 +53,8 @@ typedef struct tn_print_report_opts {
 } tn_print_report_opts;
 /* Prints entries of a log as lines of a table, a column a key; blank where an entry has none. A key that the first
  * entry does not have is warned of, with the name that is nearest. The log must be given to the trainer, too. After a
- * resumption only new entries are printed. */
+ * resumption only new entries are printed. With a trigger, those so far are printed when it fires; without, each as it
+ * comes, or a few at once, a tenth of a second later at most, so that printing takes 1/1000 of the time. */
 TN_API tn_extension *tn_print_report_with(int count, const char *const *keys, const tn_print_report_opts *opts);
 
 typedef struct tn_progress_bar_opts {
