@@ -78,6 +78,8 @@ typedef struct tn__collection {
     size_t refused_count;
     tn__node *const *old; /* of whoever evaluates: what a step replaces, and goes back to if it fails */
     int old_count;
+    tn__node *const *together; /* of whoever evaluates: roots whose values are to lie side by side */
+    int together_count;
     bool crosses;       /* it needs values of another device: not collected, see regions.c */
     bool further;       /* a region of an evaluation that has run others before */
     bool begun;         /* its run has begun, as there was memory and it reads nothing poisoned, and not ended */

@@ -19,6 +19,11 @@ tn_status tn__evaluate_update(int count, tn__node *const *roots, int old_count, 
  * values, so that nothing is computed twice, but for what costs little. Where values of several devices are needed it
  * is the whole. */
 tn_status tn__evaluate_part(int count, tn__node *const *roots);
+/* A step, or a first part of it, whose roots get their values in one block of memory: each from where
+ * tn__side_by_side says on, in their order. But for what has a value before, or gets that of something else. */
+tn_status tn__evaluate_side_by_side(int count, tn__node *const *roots, bool part);
+/* Of an array at so many bytes from the beginning of the block, the end, where the next one begins. */
+int64_t tn__side_by_side(int64_t begin, const tn__node *node);
 /* A C-order copy of an evaluated node, evaluated too (the node itself if it is in C order); borrowed. NULL with a
  * latched error. */
 tn__node *tn__compact(tn__node *node);

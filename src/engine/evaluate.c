@@ -108,6 +108,25 @@ tn_status tn__evaluate_step(int count, tn__node *const *roots) { return evaluate
 
 tn_status tn__evaluate_part(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_PART); }
 
+tn_status tn__evaluate_side_by_side(int count, tn__node *const *roots, bool part)
+{
+    tn__collection *c = tn__collection_get();
+    if (!c)
+        return tn__fail_memory("eval", sizeof *c);
+    c->together = roots;
+    c->together_count = count;
+    tn_status status = part ? tn__evaluate_part(count, roots) : tn__evaluate_step(count, roots);
+    c->together = NULL;
+    c->together_count = 0;
+    return status;
+}
+
+int64_t tn__side_by_side(int64_t begin, const tn__node *node)
+{
+    int64_t bytes = node->shape->size * (int64_t)tn_dtype_size((tn_dtype)node->dtype);
+    return begin + (bytes + TN__ALIGNMENT - 1) / TN__ALIGNMENT * TN__ALIGNMENT;
+}
+
 tn_status tn__evaluate_update(int count, tn__node *const *roots, int old_count, tn__node *const *old)
 {
     tn__collection *c = tn__collection_get();

@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "core/memory.h"
+#include "engine/engine.h"
 
 #include <string.h>
 
@@ -93,8 +94,38 @@ static void bind_shifted(const tn__collection *c, const tn__program *p, binding 
     }
 }
 
-static inline tn_status bind_all(const tn__collection *c, const tn__program *p, binding *bind)
+/* Outputs that are to lie side by side, in a storage that they share. */
+static bool bind_together(const tn__collection *c, const tn__plan *plan, binding *bind)
 {
+    int64_t bytes = 0, at = 0;
+    for (int i = 0; i < c->together_count; i++)
+        bytes = tn__side_by_side(bytes, c->together[i]);
+    TN__FREED int32_t *root = tn__calloc(c->count + 1, sizeof *root); /* which an entry is, from 1 */
+    tn__storage *storage = root ? tn__storage_new(c->device, (size_t)bytes) : NULL;
+    if (!root)
+        tn__fail_memory("eval", (c->count + 1) * sizeof *root);
+    if (!storage)
+        return false;
+    atomic_store_explicit(&storage->run, TN__STARTING, memory_order_relaxed);
+    for (size_t r = 0; r < c->root_count; r++)
+        root[c->root[r]] = (int32_t)r + 1;
+    for (int i = 0; i < c->together_count; i++) {
+        int entry = tn__collection_find(c, c->together[i]);
+        const tn__result_window *w = entry >= 0 && root[entry] ? &plan->result[root[entry] - 1] : NULL;
+        if (w && plan->program.buffer[w->buffer].kind == TN__BUFFER_OUTPUT && !w->strides && !w->offset &&
+            !bind->storage[w->buffer]) {
+            bind->storage[w->buffer] = tn__storage_retain(storage);
+            bind->address[w->buffer] = (char *)storage->memory + at;
+        }
+        at = tn__side_by_side(at, c->together[i]);
+    }
+    tn__storage_release(storage);
+    return true;
+}
+
+static inline tn_status bind_all(const tn__collection *c, const tn__plan *plan, binding *bind)
+{
+    const tn__program *p = &plan->program;
     size_t n = (size_t)p->buffer_count;
     bind->address = bind->few_addresses;
     bind->storage = bind->few_storages;
@@ -110,10 +141,12 @@ static inline tn_status bind_all(const tn__collection *c, const tn__program *p, 
     }
     memset(bind->storage, 0, n * sizeof *bind->storage);
     bool done = !p->arena_bytes || (bind->arena = tn__device_allocate(c->device, p->arena_bytes));
+    if (__builtin_expect(c->together != NULL, 0))
+        done = done && bind_together(c, plan, bind);
     for (int b = 0; b < p->buffer_count && done; b++)
         if (p->buffer[b].kind == TN__BUFFER_TEMPORARY)
             bind->address[b] = (char *)bind->arena + p->buffer[b].offset;
-        else
+        else if (!bind->storage[b])
             done = bind_buffer(c, p, b, bind);
     if (done) {
         bind_shifted(c, p, bind);
@@ -141,6 +174,9 @@ static inline void publish(tn__collection *c, const tn__plan *plan, const bindin
         if (b->kind == TN__BUFFER_INPUT)
             (void)input_storage(c, b->slot, &offset, &dtype);
         tn__storage *storage = bind->storage[w->buffer];
+        if (c->together && b->kind == TN__BUFFER_OUTPUT)
+            offset = ((char *)bind->address[w->buffer] - (char *)storage->memory) /
+                     (int64_t)tn_dtype_size((tn_dtype)node->dtype);
         tn__node_set_value(node, storage, offset + w->offset, w->strides, false);
     }
     for (size_t r = 0; r < c->root_count; r++) {
@@ -211,7 +247,7 @@ static inline __attribute__((always_inline)) tn_status prepare(tn__collection *c
     r->loaded = tn__plans_acquire(c, &r->held);
     if (!r->loaded)
         return tn__error_status(tn__error_last());
-    tn_status status = bind_all(c, &r->loaded->plan->program, r);
+    tn_status status = bind_all(c, r->loaded->plan, r);
     if (status != TN_OK)
         count_and_release(r);
     return status;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gradients of several ranks whose GPUs are connected: each travels as it lies, many by one call, and the means are
- * taken of sums in memory of their own. Only small ones of a dtype are put into a vector, as each array of a call has
- * its price.
+ * Gradients of several ranks whose GPUs are connected: they are computed side by side, so that those of a dtype travel
+ * as one array, which is faster than several by one call, and the means are taken of sums that lie as they do.
  *
  * Where there are many, they go in a few parts, each beside the computation of the next: the last layers' first, which
  * backward comes to first. A part is evaluated with what the rest needs of it, and put on a stream of its own. The last
@@ -15,7 +14,6 @@
  */
 #include "optim/travel.h"
 
-#include "array/build_parts.h"
 #include "autograd/backward.h"
 #include "comm/comm.h"
 #include "engine/engine.h"
@@ -25,7 +23,6 @@
  * H200s than on one in a single part, 4.7 and 5.5% in four. */
 #define PARTS 4
 #define LEAST ((int64_t)32 << 20)
-#define SMALL ((int64_t)64 << 10) /* bytes: up to there an array's sum takes no longer than an empty one's */
 
 static bool travels(const tn__node *param) { return param->flags & TN__NODE_LEAF_VAR && param->shape->size; }
 
@@ -83,21 +80,43 @@ static int divide(tn_optimizer *optimizer)
     return count;
 }
 
-/* The part's gradients, zeros for those that this rank lacks, and which they are; how many, or -1 with an error. */
-static int list(tn_optimizer *optimizer, int part, tn__node **node, size_t *tracked, bool *lacks)
+/* The dtypes of a part's parameters, as bits. */
+static uint32_t dtypes_of(const tn_optimizer *optimizer, int part)
 {
-    int count = 0;
+    uint32_t dtypes = 0;
+    for (size_t i = 0; i < optimizer->tracked_count; i++)
+        if (optimizer->work[i].bucket == part)
+            dtypes |= (uint32_t)1 << tn__array_node(optimizer->tracked[i].param)->dtype;
+    return dtypes;
+}
+
+/* Those of a dtype behind the `count` that there are. */
+static int list_dtype(tn_optimizer *optimizer, int part, int dtype, int count, tn__node **node, size_t *tracked,
+                      bool *lacks)
+{
     for (size_t i = optimizer->tracked_count; i-- > 0;) {
-        if (optimizer->work[i].bucket != part)
+        tn__node *p = tn__array_node(optimizer->tracked[i].param);
+        if (optimizer->work[i].bucket != part || p->dtype != dtype)
             continue;
         tn__node *g = optimizer->work[i].gradient;
         *lacks |= !g;
         tracked[count] = i;
-        node[count] = g ? g : tn__const_like(tn__array_node(optimizer->tracked[i].param), 0);
+        node[count] = g ? g : tn__const_like(p, 0);
         if (tn__node_is_error(node[count++]))
             return tn__error_raise(node[count - 1]->error), -1;
     }
     return count;
+}
+
+/* The part's gradients, zeros for those that this rank lacks, and which they are; how many, or -1 with an error. They
+ * are listed by dtypes, float32 last, as what tells of them is float32, too. */
+static int list(tn_optimizer *optimizer, int part, tn__node **node, size_t *tracked, bool *lacks)
+{
+    uint32_t dtypes = dtypes_of(optimizer, part), last = (uint32_t)1 << TN_FLOAT32;
+    int count = 0;
+    for (uint32_t left = dtypes & ~last; left && count >= 0; left &= left - 1)
+        count = list_dtype(optimizer, part, __builtin_ctz(left), count, node, tracked, lacks);
+    return count >= 0 && dtypes & last ? list_dtype(optimizer, part, TN_FLOAT32, count, node, tracked, lacks) : count;
 }
 
 /* Of `count` gradients, which there are. */
@@ -126,97 +145,27 @@ static tn_status move(int count, tn__node **node, tn__device *device)
     return TN_OK;
 }
 
-/* Where a gradient is among what is sent: an array of its own, or elements of a vector from `begin` on. */
-typedef struct place {
-    int sent;
-    bool alone;
-    int64_t begin;
-} place;
-
-/* Small ones of a dtype, of which `first` is the first, one behind the other. */
-static tn__node *vector_of(int count, tn__node *const *node, int first, int sent, place *places)
-{
-    int64_t elements = 0;
-    for (int i = first; i < count; i++)
-        if (node[i]->dtype == node[first]->dtype && bytes_of(node[i]) <= SMALL) {
-            places[i] = (place){.sent = sent, .begin = elements};
-            elements += node[i]->shape->size;
-        }
-    const tn__shape *shape = tn__shape_intern(1, &elements);
-    tn__node *vector = shape ? tn__const(0, (tn_dtype)node[first]->dtype, shape, node[first]->device) : tn__failed();
-    for (int i = first; i < count && !tn__node_is_error(vector); i++)
-        if (places[i].sent == sent)
-            vector = tn__update_along(vector, tn__reshape(node[i], 1, &node[i]->shape->size), 0, places[i].begin);
-    return vector;
-}
-
-/* What is sent of `count` gradients; how many arrays that is, or -1 with an error. */
-static int pack(int count, tn__node *const *node, place *places, tn__node **sent)
-{
-    int sends = 0;
-    for (int i = 0; i < count; i++)
-        places[i] = (place){.sent = -1};
-    for (int i = 0; i < count; i++) {
-        if (places[i].sent >= 0)
-            continue;
-        bool alone = bytes_of(node[i]) > SMALL;
-        places[i] = (place){.sent = sends, .alone = alone};
-        sent[sends] = alone ? node[i] : vector_of(count, node, i, sends, places);
-        if (tn__node_is_error(sent[sends++]))
-            return tn__error_raise(sent[sends - 1]->error), -1;
-    }
-    return sends;
-}
-
-static tn__node *unpack(const place *p, tn__node *const *sent, const tn__node *gradient)
-{
-    return p->alone ? sent[p->sent] : tn__part_of(sent[p->sent], p->begin, gradient->shape);
-}
-
-/* A part under way: its gradients, and behind them which of them there are; what is sent of these. */
-typedef struct parcel {
-    tn__node **node, **sent;
-    place *places;
-    size_t *tracked;
-    int count, sends;
-} parcel;
-
-static tn_status send(tn_optimizer *optimizer, parcel *p, bool last, bool aside)
-{
-    tn_status status = move(p->count + 1, p->node, tn__link_device(optimizer->comm));
-    if (status != TN_OK)
-        return status;
-    p->sends = pack(p->count + 1, p->node, p->places, p->sent);
-    if (p->sends < 0)
-        return tn_error_code();
-    status = last ? tn__evaluate_step(p->sends, p->sent) : tn__evaluate_part(p->sends, p->sent);
-    return status == TN_OK ? tn__comm_sums(optimizer->comm, p->sends, p->sent, aside, "step") : status;
-}
-
-/* How many ranks have each gradient. */
-static tn_status read_ranks(const parcel *p, float *ranks)
-{
-    tn__node *there = unpack(&p->places[p->count], p->sent, p->node[p->count]);
-    tn_status status = tn__node_is_error(there) ? tn__error_raise(there->error) : tn__evaluate(1, &there);
-    return status == TN_OK ? tn__read(there, ranks) : status;
-}
-
 /* Sums of a part's gradients, by parameter; none where no rank has one. */
-static tn_status send_part(tn_optimizer *optimizer, int part, int parts, parcel *p, tn__node **sum)
+static tn_status send_part(tn_optimizer *optimizer, int part, int parts, tn__node **node, size_t *tracked,
+                           tn__node **sum)
 {
     bool lacks = false;
-    p->count = list(optimizer, part, p->node, p->tracked, &lacks);
-    if (p->count < 0)
+    int count = list(optimizer, part, node, tracked, &lacks);
+    if (count < 0)
         return tn_error_code();
-    TN__FREED float *ranks = lacks ? tn__alloc((size_t)p->count * sizeof *ranks) : NULL;
+    TN__FREED float *ranks = lacks ? tn__alloc((size_t)count * sizeof *ranks) : NULL;
     if (lacks && !ranks)
-        return tn__fail_memory("step", (size_t)p->count * sizeof *ranks);
-    p->node[p->count] = presence(optimizer, p->count, p->tracked, lacks, p->node[0]->device);
-    tn_status status = send(optimizer, p, part == parts, parts > 1);
+        return tn__fail_memory("step", (size_t)count * sizeof *ranks);
+    node[count] = presence(optimizer, count, tracked, lacks, node[0]->device);
+    tn_status status = move(count + 1, node, tn__link_device(optimizer->comm));
+    if (status == TN_OK)
+        status = tn__evaluate_side_by_side(count + 1, node, part < parts);
+    if (status == TN_OK)
+        status = tn__comm_sums(optimizer->comm, count + 1, node, parts > 1, "step");
     if (status == TN_OK && lacks)
-        status = read_ranks(p, ranks);
-    for (int i = 0; i < p->count && status == TN_OK; i++)
-        sum[p->tracked[i]] = lacks && ranks[i] == 0 ? NULL : unpack(&p->places[i], p->sent, p->node[i]);
+        status = tn__read(node[count], ranks);
+    for (int i = 0; i < count && status == TN_OK; i++)
+        sum[tracked[i]] = lacks && ranks[i] == 0 ? NULL : node[i];
     return status;
 }
 
@@ -239,16 +188,12 @@ tn_status tn__gradients_sum(tn_optimizer *optimizer)
     size_t room = optimizer->tracked_count + 1;
     tn__look_for_gradients(optimizer);
     int parts = divide(optimizer);
-    TN__FREED tn__node **node = tn__alloc(room * sizeof *node), **sent = tn__alloc(room * sizeof *sent),
-                       **sum = tn__calloc(room, sizeof *sum);
+    TN__FREED tn__node **node = tn__alloc(room * sizeof *node), **sum = tn__calloc(room, sizeof *sum);
     TN__FREED size_t *tracked = tn__alloc(room * sizeof *tracked);
-    TN__FREED place *places = tn__alloc(room * sizeof *places);
-    bool all = node && sent && sum && tracked && places;
-    tn_status status = all ? TN_OK : tn__fail_memory("step", room * sizeof *places);
-    parcel p = {.node = node, .sent = sent, .places = places, .tracked = tracked};
+    tn_status status = node && sum && tracked ? TN_OK : tn__fail_memory("step", room * sizeof *node);
     tn__call call = tn__enter();
     for (int part = 1; part <= parts && status == TN_OK; part++)
-        status = send_part(optimizer, part, parts, &p, sum);
+        status = send_part(optimizer, part, parts, node, tracked, sum);
     if (status == TN_OK)
         status = take_means(optimizer, sum);
     tn__leave(call);

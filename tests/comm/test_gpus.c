@@ -6,6 +6,10 @@
  */
 #include "comm/ranks.h"
 
+#include "array/build.h"
+#include "comm/comm.h"
+#include "engine/engine.h"
+
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <math.h>
@@ -110,6 +114,37 @@ static void test_by_kernels(void **state)
     }
 }
 
+/* Sums of arrays of several dtypes by one call: on rank 0 they lie side by side, on rank 1 apart. */
+static void test_sums_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        tn_dtype dtype;
+        tn_shape shape;
+    } rows[] = {{TN_FLOAT64, {1, {5}}}, {TN_FLOAT32, {2, {3, 5}}}, {TN_FLOAT32, {.ndim = 0}}, {TN_FLOAT32, {1, {33}}},
+                {TN_INT32, {1, {1}}}};
+    enum { ARRAYS = sizeof rows / sizeof *rows };
+    TN_SCOPE {
+        tn__node *node[ARRAYS];
+        tn_array *x[ARRAYS];
+        for (int i = 0; i < ARRAYS; i++) {
+            x[i] = tn_multiply(here(held_by(rank, seed, rows[i].dtype, rows[i].shape)), 2);
+            node[i] = tn__array_node(x[i]);
+        }
+        tn__call call = tn__enter();
+        assert_int_equal(rank ? tn__evaluate(ARRAYS, node) : tn__evaluate_side_by_side(ARRAYS, node, false), TN_OK);
+        assert_int_equal(tn__comm_sums(comm, ARRAYS, node, false, "test"), TN_OK);
+        tn_array *sum[ARRAYS];
+        for (int i = 0; i < ARRAYS; i++)
+            sum[i] = tn__leave_array(tn__enter(), node[i]);
+        tn__leave(call);
+        for (int i = 0; i < ARRAYS; i++)
+            assert_there(sum[i], tn_multiply(tn_add(held_by(0, seed, rows[i].dtype, rows[i].shape),
+                                                    held_by(1, seed, rows[i].dtype, rows[i].shape)),
+                                             2));
+    }
+}
+
 /* ---- steps ---- */
 
 enum { STEPS = 3 };
@@ -156,6 +191,8 @@ static void make_step(tn_optimizer *optimizer, tn_array *const *w, tn_array **ex
     tn_array *loss = loss_of(w, tn_to(x[rank], on), step + rank < 2);
     int before = follows();
     assert_int_equal(tn_backward(loss), TN_OK);
+    if (step == 1 && rank == 0) /* then it does not lie beside what travels with it */
+        assert_int_equal(tn_eval(tn_grad(w[1])), TN_OK);
     assert_int_equal(tn_step(optimizer), TN_OK);
     if (counts) /* each part waits for its gradients, and the update for them: no part for another one */
         assert_true(follows() - before <= 3);
@@ -263,8 +300,8 @@ static int check_values(void)
 {
     seed = shared_seed(comm);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_many),
-                                       cmocka_unit_test(test_by_kernels), cmocka_unit_test(test_steps),
-                                       cmocka_unit_test(test_beside)};
+                                       cmocka_unit_test(test_by_kernels), cmocka_unit_test(test_sums_at_once),
+                                       cmocka_unit_test(test_steps), cmocka_unit_test(test_beside)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     printf("%d checks failed\n", failed);
     return failed;

@@ -12,6 +12,7 @@
 
 #include "array/build.h"
 #include "autograd/backward.h"
+#include "core/memory.h"
 #include "engine/engine.h"
 #include "support/device.h"
 #include "support/random.h"
@@ -146,9 +147,48 @@ static void test_parts(void **state)
     }
 }
 
+/* Roots of several dtypes in one block of memory, but for one that has a value before, and one that is the transpose of
+ * another: their places stay free. */
+static void test_side_by_side(void **state)
+{
+    (void)state;
+    enum { ROOTS = 7 };
+    for (int round = 0; round < ROUNDS; round++)
+        TN_SCOPE {
+            static const tn_dtype dtypes[] = {TN_FLOAT64, TN_FLOAT32, TN_FLOAT32, TN_INT64, TN_FLOAT16, TN_FLOAT32};
+            tn_array *x = tn_random_normal(TN_SHAPE(1 + test_random_int(&common, 0, 40), 3)), *root[ROOTS];
+            assert_int_equal(tn_eval(x), TN_OK);
+            tn__node *node[ROOTS];
+            for (int i = 0; i < ROOTS - 1; i++)
+                root[i] = tn_cast(tn_multiply(i % 2 ? x : tn_slice_axis(x, 0, 0, 1, 1), 2.0 + i), dtypes[i]);
+            root[ROOTS - 1] = tn_swapaxes(root[1], 0, 1);
+            int before = (int)test_random_int(&common, 0, ROOTS - 2);
+            assert_int_equal(tn_eval(root[before]), TN_OK);
+            for (int i = 0; i < ROOTS; i++)
+                node[i] = tn__array_node(root[i]);
+            assert_int_equal(tn__evaluate_side_by_side(ROOTS, node, round % 2), TN_OK);
+            const char *block = NULL;
+            int64_t at = 0;
+            for (int i = 0; i < ROOTS - 1; i++) {
+                const char *memory = (const char *)node[i]->storage->memory +
+                                     node[i]->offset * (int64_t)tn_dtype_size(dtypes[i]);
+                if (i != before && !block)
+                    block = memory - at;
+                assert_true(node[i]->storage->references > 0 && (i == before) == (memory != block + at));
+                at = tn__side_by_side(at, node[i]);
+                assert_true(at % TN__ALIGNMENT == 0);
+            }
+            for (int i = 0; i < ROOTS - 1; i++) {
+                tn_array *again = tn_cast(tn_multiply(i % 2 ? x : tn_slice_axis(x, 0, 0, 1, 1), 2.0 + i), dtypes[i]);
+                assert_true(tn_array_equal(root[i], again, false));
+            }
+            assert_true(tn_array_equal(tn_swapaxes(root[ROOTS - 1], 0, 1), root[1], false));
+        }
+}
+
 int main(void)
 {
     common = test_random_new();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_side_by_side)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
