@@ -52,7 +52,7 @@ int64_t tn__fusion_group_work(const tn__fusion_group *u)
 }
 
 /* The number of a new group, -1 without memory. */
-static int add_unit(tn__fusion_groups *s)
+static int add_group(tn__fusion_groups *s)
 {
     if (!tn__grow((void **)&s->group, &s->capacity, (size_t)s->count + 1, sizeof *s->group))
         return -1;
@@ -80,7 +80,7 @@ static int put(tn__fusion_groups *s, int i, int open, bool fusion)
     joins = joins && !tn__fusion_group_is_full(f, &s->group[open], item->nest) &&
             !tn__fusion_group_apart(f, &s->group[open], item->nest);
     bool alone = small && on_its_own(f, open, i);
-    int at = joins && !alone ? open : add_unit(s);
+    int at = joins && !alone ? open : add_group(s);
     if (at < 0)
         return -2;
     tn__fusion_group *u = &s->group[at];
@@ -178,7 +178,7 @@ static bool emit_launch(tn__fusion_groups *s, tn__draft *draft, int launch, bool
     return step && tn__emit_step(emitter, part, count, step);
 }
 
-static bool emit_units(tn__fusion_groups *s, tn__draft *draft)
+static bool emit_groups(tn__fusion_groups *s, tn__draft *draft)
 {
     int last = s->count - 1;
     while (last >= 0 && s->group[last].launch != last)
@@ -198,7 +198,7 @@ bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool
     bool done = gather(&s, fusion);
     if (done && fusion && emitter->target->parts)
         done = tn__fuse_horizontally(&s);
-    done = done && tn__list_launches(&s) && emit_units(&s, draft);
+    done = done && tn__list_launches(&s) && emit_groups(&s, draft);
     tn__free(s.first);
     tn__free(s.member);
     tn__free(s.group);

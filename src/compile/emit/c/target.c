@@ -151,12 +151,12 @@ static void emit_elementwise(tn__printer *p)
         open_tiles(p, tiled, last);
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, inner);
-    char chunk[32], lane[32];
+    char vector[32], lane[32];
     if (tiled >= 0) {
         open_tile(p, tiled, last);
-        snprintf(chunk, sizeof chunk, "[x%d - r0]", tiled);
+        snprintf(vector, sizeof vector, "[x%d - r0]", tiled);
         snprintf(lane, sizeof lane, "x%d - t0", last);
-        p->vector = chunk;
+        p->vector = vector;
         p->lane = lane;
     }
     bool strips = last >= 0 && tn__c_has_strip(p, last, false, 0);

@@ -7,7 +7,7 @@
 #include "compile/emit/gpu/form.h"
 
 /* `whole`: where all vectors of a thread are there in full. */
-static void open_chunk(tn__printer *p, const tn__gpu_form *f, bool whole)
+static void open_vector(tn__printer *p, const tn__gpu_form *f, bool whole)
 {
     tn__line(p, "@unroll");
     tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
@@ -42,7 +42,7 @@ static void declare_results(tn__printer *p, const tn__gpu_form *f, bool all)
 
 static void loads(tn__printer *p, const tn__gpu_form *f, bool whole)
 {
-    open_chunk(p, f, whole);
+    open_vector(p, f, whole);
     tn__gpu_load(p, f, 0);
     tn__line(p, "}");
 }
@@ -63,7 +63,7 @@ static void print_loads(tn__printer *p, const tn__gpu_form *f, bool aligned)
     if (!tn__gpu_makes_random(p->nest))
         return;
     tn__gpu_print_random_apart(p, f, 0);
-    open_chunk(p, f, false);
+    open_vector(p, f, false);
     tn__line(p, "(void)live;");
     tn__gpu_mend_random(p, f, 0);
     tn__line(p, "}");
@@ -76,7 +76,7 @@ static void print_results(tn__printer *p, const tn__gpu_form *f, bool aligned, u
     const tn__nest *n = p->nest;
     if (aligned)
         declare_results(p, f, true);
-    open_chunk(p, f, false);
+    open_vector(p, f, false);
     tn__line(p, aligned && !tn__gpu_skips_absent(n) ? "(void)live;" : "if (live <= 0) continue;");
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, inner);
@@ -90,13 +90,13 @@ static void print_results(tn__printer *p, const tn__gpu_form *f, bool aligned, u
         tn__line(p, "}");
         tn__line(p, "if (whole) {");
         tn__gpu_print_whole(p, f);
-        open_chunk(p, f, true);
+        open_vector(p, f, true);
         declare_results(p, f, false);
         tn__gpu_store(p, f, false, 0);
         tn__line(p, "}");
         tn__line(p, "continue;");
         tn__line(p, "}");
-        open_chunk(p, f, false);
+        open_vector(p, f, false);
         tn__line(p, "if (live <= 0) continue;");
         declare_results(p, f, false);
     }

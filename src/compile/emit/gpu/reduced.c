@@ -154,7 +154,7 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__gpu_f
 }
 
 /* Elements of a vector at most: more where something is read or written, and all of it has 16 bits or fewer. */
-static int widest_chunk(const tn__nest *n)
+static int widest_vector(const tn__nest *n)
 {
     size_t largest = 0;
     for (int i = 0; i < n->access_count; i++) {
@@ -170,7 +170,7 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *
 {
     int64_t reduced = tn__nest_rows(n) ? tn__nest_points(n) / tn__nest_rows(n) : 0;
     int64_t extent = tn__nest_points(n) < MANY ? n->innermost : n->extent[f->loop];
-    int widest = widest_chunk(n);
+    int widest = widest_vector(n);
     f->kind = TN__GPU_ROWS;
     for (f->width = 1; f->width < widest && extent % (2 * f->width) == 0;)
         f->width *= 2;
@@ -291,7 +291,8 @@ static bool loads_of_columns(const tn__nest *n, int loop)
  * again as fast. */
 static void hold_columns(const tn__nest *n, tn__gpu_form *f)
 {
-    if (tn__nest_passes(n) == 1 || n->part != TN__PART_WHOLE || widest_chunk(n) > WIDTH || loads_of_columns(n, f->loop))
+    if (tn__nest_passes(n) == 1 || n->part != TN__PART_WHOLE || widest_vector(n) > WIDTH ||
+        loads_of_columns(n, f->loop))
         return;
     int64_t batch = at_least(up(f->rows * f->lanes, TN__GPU_THREADS), 1);
     int64_t words = batch * tn__gpu_kept_words(n, f->loop, f->width);
@@ -332,7 +333,7 @@ static int down_width(const tn__nest *n, int64_t extent)
     bool small = extent % NARROW_WIDTH == 0 && !has_positions(n);
     for (int r = 0; r < n->reduction_count; r++)
         small = small && !n->reduction[r].about_mean && tn_dtype_size(tn__dtype_wide(n->reduction[r].dtype)) <= 8;
-    return small ? widest_chunk(n) : WIDTH;
+    return small ? widest_vector(n) : WIDTH;
 }
 
 static void columns(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *f)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /* The vectors of a thread: those it holds, or the next few; `full`: all of them are there. */
-static void open_chunk(tn__printer *p, const tn__gpu_form *f, bool full)
+static void open_vector(tn__printer *p, const tn__gpu_form *f, bool full)
 {
     tn__line(p, "@unroll");
     tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
@@ -26,10 +26,10 @@ static void open_chunk(tn__printer *p, const tn__gpu_form *f, bool full)
 
 static void vectors(tn__printer *p, const tn__gpu_form *f, int level, bool full)
 {
-    open_chunk(p, f, full);
+    open_vector(p, f, full);
     tn__gpu_load(p, f, level);
     tn__line(p, "}");
-    open_chunk(p, f, full);
+    open_vector(p, f, full);
     if (!full)
         tn__line(p, "if (!live) continue;");
     tn__gpu_load_late(p, f, level);
@@ -50,7 +50,7 @@ static void vectors(tn__printer *p, const tn__gpu_form *f, int level, bool full)
     tn__line(p, "}");
 }
 
-static void all_chunks(tn__printer *p, const tn__gpu_form *f, int level, bool in_full)
+static void all_vectors(tn__printer *p, const tn__gpu_form *f, int level, bool in_full)
 {
     if (f->in_registers) {
         tn__line(p, "{");
@@ -83,11 +83,11 @@ static void pass(tn__printer *p, const tn__gpu_form *f, int level)
         tn__line(p, "int few%d = 0;", level);
     p->whole = tn__gpu_repeats(p, f, level) && tn__gpu_begin_unchecked(p, level);
     p->unchecked = p->whole;
-    all_chunks(p, f, level, true);
+    all_vectors(p, f, level, true);
     p->unchecked = false;
     if (p->whole) {
         tn__line(p, "if (!sure) {");
-        all_chunks(p, f, level, false);
+        all_vectors(p, f, level, false);
         tn__line(p, "}");
     }
     p->whole = false;

@@ -51,7 +51,7 @@ static bool brings(const tn__printer *p, const tn__gpu_form *f, int index, int p
 
 /* ---- vectors ---- */
 
-static int chunk_width(const tn__gpu_form *f, const tn__access *a)
+static int vector_width(const tn__gpu_form *f, const tn__access *a)
 {
     return f->loop >= 0 && a->stride[f->loop] ? f->width : 1;
 }
@@ -68,8 +68,8 @@ void tn__gpu_declare(tn__printer *p, const tn__gpu_form *f, int pass)
     for (int e = 0; e < n->expr_count; e++) {
         const tn__expr *x = &n->expr[e];
         if (brings(p, f, e, pass))
-            tn__line(p, "@vector(%s, %d) c%d[%d];", stored_type(p, x), chunk_width(f, &n->access[x->access]), x->access,
-                     f->batch);
+            tn__line(p, "@vector(%s, %d) c%d[%d];", stored_type(p, x), vector_width(f, &n->access[x->access]),
+                     x->access, f->batch);
         if (p->expr_note[e].kept && p->expr_note[e].passes >> (pass < 31 ? pass : 31) & 1)
             tn__line(p, "%s k%d[%d][%d];", tn__dtypes[tn__dtypes[x->dtype].compute].ctype, e, f->batch, f->width);
     }
@@ -99,7 +99,7 @@ static bool later(const tn__printer *p, const tn__gpu_form *f, const tn__expr *e
 
 int64_t tn__gpu_shared_bytes(const tn__gpu_form *f, const tn__access *a, int64_t vectors)
 {
-    return (chunk_width(f, a) * (int64_t)tn_dtype_size(a->dtype) * vectors + 15) / 16 * 16;
+    return (vector_width(f, a) * (int64_t)tn_dtype_size(a->dtype) * vectors + 15) / 16 * 16;
 }
 
 void tn__gpu_declare_shared(tn__printer *p, const tn__gpu_form *f)
@@ -112,7 +112,7 @@ void tn__gpu_declare_shared(tn__printer *p, const tn__gpu_form *f)
         if (!stays(p, f, &n->expr[e]))
             continue;
         const tn__access *a = &n->access[n->expr[e].access];
-        int width = chunk_width(f, a), bytes = width * (int)tn_dtype_size(a->dtype), i = n->expr[e].access;
+        int width = vector_width(f, a), bytes = width * (int)tn_dtype_size(a->dtype), i = n->expr[e].access;
         const char *type = tn__dtypes[a->dtype].ctype;
         tn__line(p, "@shared @vector(%s, %d) *const h%d = (@shared @vector(%s, %d) *)free;", type, width, i, type,
                  width);
@@ -164,7 +164,7 @@ static void load_access(tn__printer *p, const tn__gpu_form *f, int index)
         round_random(p, f, e);
     } else if (tn__gpu_is_transposed(p, f, e)) {
         tn__text_addf(p->text, "c%d%s.e[0] = tile%d[j][i];\n", i, p->vector, i);
-    } else if (chunk_width(f, a) == 1) {
+    } else if (vector_width(f, a) == 1) {
         tn__text_addf(p->text, "if (live > 0) c%d%s.e[0] = p%d[", i, p->vector, i);
         tn__print_position(p, a);
         tn__text_add(p->text, "];\n");
