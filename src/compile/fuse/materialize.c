@@ -220,17 +220,18 @@ static bool store_repeated(tn__fuser *f, bool fusion)
     return done;
 }
 
-/* Divisions and roots take a GPU long, beside a few bytes for each element. */
-static bool takes_long(const tn__fuser *f, int v)
+/* Divisions and roots take a GPU long, beside a few bytes for each element. No more than so many values are looked at:
+ * where values are used twice there are exponentially many ways down, and longer expressions are stored anyway. */
+static bool takes_long(const tn__fuser *f, int v, int *looks)
 {
     const tn__value *value = &f->graph->value[v];
-    if (f->base.stored[v] || tn__value_is_leaf(value))
+    if (f->base.stored[v] || tn__value_is_leaf(value) || --*looks < 0)
         return false;
     if (value->op == TN__OP_DIVIDE || value->op == TN__OP_RECIPROCAL || value->op == TN__OP_SQRT ||
         value->op == TN__OP_RSQRT || tn__ops[value->op].props & TN_EXPENSIVE)
         return true;
     for (int i = 0; i < value->arity; i++)
-        if (takes_long(f, value->in[i]))
+        if (takes_long(f, value->in[i], looks))
             return true;
     return false;
 }
@@ -257,9 +258,9 @@ static void store_columns(tn__fuser *f)
         const tn__value *value = &f->graph->value[v];
         if (!value->uses || value->op != TN__OP_EXPAND)
             continue;
-        int base = tn__view_base(f->graph, v);
+        int base = tn__view_base(f->graph, v), looks = MAX_INLINED;
         bool map = tn__value_kind(&f->graph->value[base]) == TN__KIND_MAP;
-        if (map && takes_long(f, base) && repeats_columns(f, v))
+        if (map && takes_long(f, base, &looks) && repeats_columns(f, v))
             f->base.stored[base] = true;
     }
 }
