@@ -4,9 +4,8 @@
  * becomes the elementwise value of reshapes, so that reshapes end at leaves and products, where they cost nothing (what
  * is stored anyway, for a product to read, stays as it is if they would not get there); what
  * is chosen of an array in another dtype becomes that dtype's value of what is chosen, so that the array need not be
- * stored in it; what is read of an array of which a part was replaced is read from that part, or from the array before.
- * Of gathers that are there for their look at the indices, those go whose indices something else looks
- * at.
+ * stored in it; rows that are looked up by a list of indices in another shape are looked up by indices of that shape;
+ * what is read of an array of which a part was replaced is read from that part, or from the array before.
  */
 #include "compile/rewrite/rewrite.h"
 
@@ -352,53 +351,6 @@ static int custom(rewriter *r, const tn__value *v)
     return v->in[0];
 }
 
-/* The one element that a gather finds wherever it looks, or -1. */
-static int only_element(const tn__graph *graph, const tn__value *gather)
-{
-    int v = gather->in[0];
-    while (graph->value[v].op == TN__OP_EXPAND)
-        v = graph->value[v].in[0];
-    const tn__shape *shape = graph->value[v].shape;
-    return shape->size == 1 && shape->ndim == gather->shape->ndim ? v : -1;
-}
-
-static bool looks(const tn__value *v)
-{
-    return v->uses && tn__value_kind(v) == TN__KIND_GATHER && !v->attr.known;
-}
-
-static int64_t extent_of(const tn__graph *graph, const tn__value *gather)
-{
-    return graph->value[gather->in[0]].shape->dim[gather->attr.axis];
-}
-
-/* Does another value look at the same indices? Of two that are there for nothing else, the first counts. */
-static bool is_looked_at(const tn__graph *graph, int gather)
-{
-    const tn__value *v = &graph->value[gather];
-    for (int u = 0; u < graph->count; u++) {
-        const tn__value *other = &graph->value[u];
-        if (u != gather && looks(other) && other->in[1] == v->in[1] &&
-            extent_of(graph, other) == extent_of(graph, v) && (u < gather || only_element(graph, other) < 0))
-            return true;
-    }
-    return false;
-}
-
-/* The gradient of a loss looks at the labels, as the loss may not be computed with it; mostly it is. */
-static void drop_second_looks(tn__graph *graph)
-{
-    for (int g = 0; g < graph->count; g++) {
-        tn__value *v = &graph->value[g];
-        int element = looks(v) ? only_element(graph, v) : -1;
-        if (element < 0 || !is_looked_at(graph, g))
-            continue;
-        *v = (tn__value){.op = TN__OP_EXPAND, .dtype = v->dtype, .arity = 1, .in = {element}, .shape = v->shape,
-                         .leaf = -1, .scalar = -1, .uses = v->uses};
-        tn__graph_count_uses(graph);
-    }
-}
-
 bool tn__rewrite(tn__graph *graph, bool one_pass)
 {
     tn__graph_count_uses(graph);
@@ -429,7 +381,7 @@ bool tn__rewrite(tn__graph *graph, bool one_pass)
         tn__graph_free(graph);
         *graph = r.to;
         tn__graph_count_uses(graph);
-        drop_second_looks(graph);
+        tn__drop_second_looks(graph);
     } else {
         tn__graph_free(&r.to);
     }

@@ -25,6 +25,10 @@ bool tn__rewrite(tn__graph *graph, bool one_pass);
  * elements are all from one of these. */
 bool tn__look_through(const tn__graph *graph, tn__value *slice);
 
+/* Of gathers from one element, of which only the look at the indices is of use, those become that element whose indices
+ * another one looks at. Uses are counted, before and after. */
+void tn__drop_second_looks(tn__graph *graph);
+
 /* What is kept for products and windows, has `least` elements or more, and is little work on one array that is there
  * anyway, is computed again by those who need it much later. False without memory. */
 bool tn__make_again(tn__graph *graph, int64_t least);
