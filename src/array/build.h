@@ -90,7 +90,7 @@ tn__node *tn__labels(tn__node *t);
 /* The same of lengths, which are 1 at least. */
 tn__node *tn__lengths(tn__node *t);
 /* int64 positions as 0..extent-1. Who computes them looks at them, as a gather along `axis` (of theirs) would: for what
- * depends on positions and gathers nothing. */
+ * depends on positions and gathers nothing, or by tn__gather_known. Those out of range become the nearest ones. */
 tn__node *tn__positions_within(tn__node *positions, int axis, int64_t extent);
 /* Looks at the values of positions at once: TN_ERR_INDEX, with the index and its position as they were given. It
  * evaluates and reads them. */

@@ -93,6 +93,9 @@ tn__node *tn__positions_within(tn__node *positions, int axis, int64_t extent)
     tn__node *from_end = tn__binary(TN__OP_ADD, positions, tn__const_like(positions, (double)extent));
     tn__node *place =
         tn__where(tn__binary(TN__OP_LESS, positions, tn__const_like(positions, 0)), from_end, positions);
+    /* Whoever gathers by them without a look of its own may run before the failure is known: on a GPU, or fused. */
+    place = tn__binary(TN__OP_MAXIMUM, place, tn__const_like(place, 0));
+    place = tn__binary(TN__OP_MINIMUM, place, tn__const_like(place, extent > 0 ? (double)(extent - 1) : 0));
     if (positions->shape->size == 0)
         return place;
     /* A gather of nothing: one element in memory, best of the indices themselves, seen `extent` times. */
