@@ -39,6 +39,7 @@ static int threshold(void)
 void tn__log_quiet(void)
 {
     atomic_store_explicit(&without, TN__LOG_WARN, memory_order_relaxed);
+    (void)threshold(); /* there may be nothing else to say, but a wrong word in TANSO_LOG is told */
 }
 
 bool tn__log_shows(tn__log_level level) { return (int)level <= threshold(); }

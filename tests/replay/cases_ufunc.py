@@ -172,7 +172,8 @@ def methods(w):
             for _ in range(4):
                 x = array(dtype, pick([(4,), (3, 5), (2, 3, 4), (0, 2)]), False)
                 w.case(name + ".accumulate", getattr(np, name).accumulate, [x],
-                       dict(axis=int(rng.integers(-x.ndim, x.ndim))), rtol=2e-6)
+                       dict(axis=int(rng.integers(-x.ndim, x.ndim))), rtol=2e-6,
+                       atol=2e-6 if dtype == "float32" and name == "add" else 0) # NumPy's own: 4 terms below 10
 
 
 def choosing(w):

@@ -45,11 +45,14 @@ static bool is_inside(const tn__graph *graph, const tn__nest *n, const tn__acces
     int count = 0;
     if (a->lines || a->counted)
         return true;
-    for (int l = 0; l < n->loop_count; l++)
+    for (int l = 0; l < n->loop_count; l++) {
+        if (n->extent[l] == 0) /* then nothing is done */
+            return true;
         if (a->stride[l]) {
             extent[count] = n->extent[l];
             stride[count++] = a->stride[l];
         }
+    }
     if (a->gathered || a->raw || a->factor) {
         extent[count] = a->gather_extent;
         stride[count++] = a->gather_stride;
