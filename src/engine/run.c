@@ -112,12 +112,15 @@ static bool bind_together(const tn__collection *c, const tn__plan *plan, binding
     for (int i = 0; i < c->together_count; i++) {
         int entry = tn__collection_find(c, c->together[i]);
         const tn__result_window *w = entry >= 0 && root[entry] ? &plan->result[root[entry] - 1] : NULL;
-        if (w && plan->program.buffer[w->buffer].kind == TN__BUFFER_OUTPUT && !w->strides && !w->offset &&
-            !bind->storage[w->buffer]) {
+        const tn__buffer *b = w ? &plan->program.buffer[w->buffer] : NULL;
+        int64_t next = tn__side_by_side(at, c->together[i]);
+        /* what is the beginning of something larger stays there: it would reach into the next one's place */
+        if (b && b->kind == TN__BUFFER_OUTPUT && !w->strides && !w->offset && !bind->storage[w->buffer] &&
+            b->bytes <= (size_t)(next - at)) {
             bind->storage[w->buffer] = tn__storage_retain(storage);
             bind->address[w->buffer] = (char *)storage->memory + at;
         }
-        at = tn__side_by_side(at, c->together[i]);
+        at = next;
     }
     tn__storage_release(storage);
     return true;

@@ -186,9 +186,31 @@ static void test_side_by_side(void **state)
         }
 }
 
+/* The first rows of a product, whose other rows find no room in their place, in front of another root. */
+static void test_beginnings_side_by_side(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        int64_t rows = test_random_int(&common, 65, 300), few = test_random_int(&common, 1, 16);
+        tn_array *x = tn_random_normal(TN_SHAPE(rows, 8)), *w = tn_random_normal(TN_SHAPE(8, 4));
+        assert_true(tn_eval(x) == TN_OK && tn_eval(w) == TN_OK);
+        tn_array *product = tn_matmul(x, w), *first = tn_slice_axis(product, 0, 0, few, 1);
+        tn_array *other = tn_add(w, 1.0), *rest = tn_slice_axis(product, 0, few, rows, 1);
+        tn__node *node[] = {tn__array_node(first), tn__array_node(other), tn__array_node(rest)};
+        assert_int_equal(tn__evaluate_side_by_side(3, node, false), TN_OK);
+        assert_true(node[0]->storage != node[1]->storage);
+        assert_true(tn_array_equal(other, tn_add(w, 1.0), false));
+        tn_array *again = tn_matmul(x, w);
+        assert_int_equal(tn_eval(again), TN_OK);
+        assert_true(tn_array_equal(first, tn_slice_axis(again, 0, 0, few, 1), false));
+        assert_true(tn_array_equal(rest, tn_slice_axis(again, 0, few, rows, 1), false));
+    }
+}
+
 int main(void)
 {
     common = test_random_new();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_side_by_side)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_side_by_side),
+                                       cmocka_unit_test(test_beginnings_side_by_side)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
