@@ -205,8 +205,8 @@ void tn__json_log_sum(tn__json_log *log)
     log->summed = log->size;
 }
 
-/* Does a file begin with the list? */
-static bool begins_with(int fd, const tn__json_log *log)
+/* Does a file begin with the list? Its sum is known then, also where the snapshot of an older version had none. */
+static bool begins_with(int fd, tn__json_log *log)
 {
     char part[4096], first = 0, last = 0;
     uint64_t sum = 0;
@@ -220,7 +220,11 @@ static bool begins_with(int fd, const tn__json_log *log)
         sum = sum_of(sum, part, (size_t)got);
         at += got;
     }
-    return first == '[' && last == '}' && (!log->sum || sum == log->sum);
+    if (first != '[' || last != '}' || (log->sum && sum != log->sum))
+        return false;
+    log->sum = sum;
+    log->summed = log->size;
+    return true;
 }
 
 /* A long list that is gone on from: the file must have what it had, and loses what came later. One that is not there

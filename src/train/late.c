@@ -36,7 +36,8 @@ tn_status tn__late_begin(tn__late *late, tn_summary **means, const tn_trainer *t
     if (status == TN_OK && count && !late->means)
         late->means = tn_summary_new_with(NULL);
     tn__reading *reading = status == TN_OK && count ? begin_reading(count, far) : NULL;
-    if (!reading) {
+    if (!reading || tn__latched()) { /* also where there was no memory for the next means */
+        tn__reading_free(reading);
         tn__free(far);
         return tn_error_code();
     }

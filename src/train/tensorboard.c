@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Entries of a log as TensorBoard's scalars. */
+#include <math.h>
 #include <string.h>
 #include "train/events.h"
 #include "train/ext.h"
@@ -13,9 +14,10 @@ typedef struct board {
 
 static tn_status note(tn_trainer *trainer, const tn_observation *entry, void *user)
 {
-    (void)trainer;
     board *b = user;
-    int64_t iteration = (int64_t)tn_observation_number(entry, "iteration");
+    /* An entry that comes late has its own. One that a function of the program's has changed comes at once. */
+    double own = tn_observation_number(entry, "iteration");
+    int64_t iteration = isfinite(own) ? (int64_t)own : tn_trainer_iteration(trainer);
     tn_status status = TN_OK;
     for (int i = 0; i < tn_observation_count(entry) && status == TN_OK; i++) {
         const char *key = tn_observation_key(entry, i);
