@@ -176,7 +176,9 @@ static int reshaped_gather(rewriter *r, int v, const tn__shape *shape, int axes)
     table = tn__shape_intern(shape->ndim, dim);
     view.in[0] = view.shape && table ? view_of(r, copy.in[0], table) : -1;
     copy.in[0] = view.in[0] < 0 ? -1 : intern(r, &view);
+    r->depth++;
     copy.in[1] = copy.in[0] < 0 ? -1 : reshaped(r, copy.in[1], shape);
+    r->depth--;
     copy.attr.axis = axis;
     copy.shape = shape;
     copy.uses = 1;
@@ -191,7 +193,7 @@ static int reshaped(rewriter *r, int v, const tn__shape *shape)
     int kind = tn__value_kind(&value), axes = 0;
     if (kind == TN__KIND_GATHER && value.uses == 1)
         axes = axes_for(value.shape, value.attr.axis, shape);
-    if (axes)
+    if (axes && r->depth < MAX_RESHAPED)
         return reshaped_gather(r, v, shape, axes);
     if ((is_reshaped(r, &value) && r->depth < MAX_RESHAPED) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
         return reshaped_map(r, v, shape);
