@@ -37,20 +37,42 @@ static tn_dataset *data(void)
     return made;
 }
 
+typedef struct parts {
+    tn_loader *train, *test;
+    tn_layer *model;
+    tn_optimizer *optimizer;
+    tn_trainer *trainer; /* with an evaluator */
+} parts;
+
+static parts parts_new(void)
+{
+    parts p = {.train = tn_loader_new(data(), .batch = BATCH, .shuffle = true),
+               .test = tn_loader_new(data(), .batch = BATCH),
+               .model = tn_layer_parse("linear:9 relu linear:3")};
+    p.optimizer = tn_adam(p.model);
+    p.trainer = tn_trainer_new(tn_standard_updater(p.train, p.optimizer, .device = tn_cuda(0)),
+                               .stop = TN_EVERY(EPOCHS, TN_EPOCH), .out = folder);
+    tn_extend(p.trainer, tn_evaluator(p.test, p.model));
+    return p;
+}
+
+static void parts_free(parts *p)
+{
+    tn_trainer_free(p->trainer);
+    tn_optimizer_free(p->optimizer);
+    tn_layer_free(p->model);
+    tn_loader_free(p->train);
+    tn_loader_free(p->test);
+}
+
 static void test_no_waits(void **state)
 {
     (void)state;
     sums s = {.means = tn_summary_new()};
     TN_ON_DEVICE (tn_cuda(0)) {
-        tn_loader *train = tn_loader_new(data(), .batch = BATCH, .shuffle = true);
-        tn_loader *test = tn_loader_new(data(), .batch = BATCH);
-        tn_layer *model = tn_layer_parse("linear:9 relu linear:3");
-        tn_optimizer *optimizer = tn_adam(model);
-        tn_trainer *trainer = tn_trainer_new(tn_standard_updater(train, optimizer, .device = tn_cuda(0)),
-                                             .stop = TN_EVERY(EPOCHS, TN_EPOCH), .out = folder);
-        tn_extend(trainer, tn_evaluator(test, model));
-        tn_extend_function(trainer, sum_up, &s);
-        if (tn_trainer_run(trainer) != TN_OK)
+        parts p = parts_new();
+        tn_extend_function(p.trainer, sum_up, &s);
+        if (tn_trainer_run(p.trainer) != TN_OK)
             fail_msg("%s", tn_error());
         assert_int_equal(s.seen, EPOCHS * (4 * 2 + 2));
         assert_true(s.waits > 0);
@@ -60,11 +82,7 @@ static void test_no_waits(void **state)
         assert_int_equal(cuda->wait_count, before + 1);
         assert_true(tn_summary_count(s.means) > 3);
         tn_summary_free(s.means);
-        tn_trainer_free(trainer);
-        tn_optimizer_free(optimizer);
-        tn_layer_free(model);
-        tn_loader_free(train);
-        tn_loader_free(test);
+        parts_free(&p);
     }
     assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
 }
@@ -101,26 +119,16 @@ static void test_reports(void **state)
     FILE *table = tmpfile();
     assert_non_null(table);
     TN_ON_DEVICE (tn_cuda(0)) {
-        tn_loader *train = tn_loader_new(data(), .batch = BATCH, .shuffle = true);
-        tn_loader *test = tn_loader_new(data(), .batch = BATCH);
-        tn_layer *model = tn_layer_parse("linear:9 relu linear:3");
-        tn_optimizer *optimizer = tn_adam(model);
-        tn_trainer *trainer = tn_trainer_new(tn_standard_updater(train, optimizer, .device = tn_cuda(0)),
-                                             .stop = TN_EVERY(EPOCHS, TN_EPOCH), .out = folder);
-        tn_extend(trainer, tn_evaluator(test, model));
-        tn_extend(trainer, tn_log_report());
-        tn_extend(trainer, tn_plot_report(TN_KEYS_OF("main/loss", "validation/main/loss")));
-        tn_extend(trainer, tn_print_report_with(TN_KEYS_OF("epoch", "iteration"),
+        parts p = parts_new();
+        tn_extend(p.trainer, tn_log_report());
+        tn_extend(p.trainer, tn_plot_report(TN_KEYS_OF("main/loss", "validation/main/loss")));
+        tn_extend(p.trainer, tn_print_report_with(TN_KEYS_OF("epoch", "iteration"),
                                                 TN_OPTS(tn_print_report_opts, .stream = table)));
-        tn_extend_function(trainer, count_waits, &waits, .priority = 0);
-        if (tn_trainer_run(trainer) != TN_OK)
+        tn_extend_function(p.trainer, count_waits, &waits, .priority = 0);
+        if (tn_trainer_run(p.trainer) != TN_OK)
             fail_msg("%s", tn_error());
         assert_true(waits > 0);
-        tn_trainer_free(trainer);
-        tn_optimizer_free(optimizer);
-        tn_layer_free(model);
-        tn_loader_free(train);
-        tn_loader_free(test);
+        parts_free(&p);
     }
     assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
     assert_true(length_of("log") > EPOCHS * 100);

@@ -38,6 +38,18 @@ void tn__graph_count_uses(tn__graph *graph)
                 graph->value[graph->value[v].in[i]].uses++;
 }
 
+void tn__graph_take(tn__graph *graph, tn__graph *other, const int *number)
+{
+    for (int r = 0; r < graph->result_count && number; r++)
+        graph->result[r] = number[graph->result[r]];
+    tn__free(graph->value);
+    graph->value = other->value;
+    graph->count = other->count;
+    graph->capacity = other->capacity;
+    *other = (tn__graph){0};
+    tn__graph_count_uses(graph);
+}
+
 static bool same_shape(const tn__graph *graph, const tn__value *v, int i)
 {
     return graph->value[v->in[i]].shape == v->shape;

@@ -168,17 +168,10 @@ bool tn__pack_batches(tn__graph *graph, const tn__device *device, const tn__targ
     bool done = p.number != NULL;
     for (int v = 0; v < graph->count && done; v++)
         done = add_value(&p, v, &draft, device);
-    if (done) {
-        for (int r = 0; r < graph->result_count; r++)
-            graph->result[r] = p.number[graph->result[r]];
-        tn__free(graph->value);
-        graph->value = p.to.value;
-        graph->count = p.to.count;
-        graph->capacity = p.to.capacity;
-        tn__graph_count_uses(graph);
-    } else {
+    if (done)
+        tn__graph_take(graph, &p.to, p.number);
+    else
         tn__free(p.to.value);
-    }
     tn__free(p.list);
     tn__free(p.number);
     return done;

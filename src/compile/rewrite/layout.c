@@ -432,15 +432,10 @@ bool tn__lay_channels_last(tn__graph *graph, bool *changed)
         lay(&l, v);
     for (int r = 0; r < graph->result_count && !l.failed; r++)
         graph->result[r] = plain(&l, graph->result[r]);
-    if (!l.failed) {
-        tn__free(graph->value);
-        graph->value = l.to.value;
-        graph->count = l.to.count;
-        graph->capacity = l.to.capacity;
-        tn__graph_count_uses(graph);
-    } else {
+    if (!l.failed)
+        tn__graph_take(graph, &l.to, NULL);
+    else
         tn__free(l.to.value);
-    }
     tn__free(l.number);
     tn__free(l.laid);
     return !l.failed;
