@@ -50,6 +50,8 @@ tn_status tn__fetch_aside(int count, tn__node **node);
  */
 typedef struct tn__reading tn__reading;
 tn__reading *tn__reading_begin(int count, tn__node *const *node);
+/* The copy on the device, borrowed as by the builders; until tn__reading_end says that they have come. */
+tn__node *tn__reading_copy(const tn__reading *reading, int i);
 tn_status tn__reading_end(tn__reading *reading, bool wait, bool *done);
 double tn__reading_value(const tn__reading *reading, int i);
 void tn__reading_free(tn__reading *reading);

@@ -69,6 +69,11 @@ tn__reading *tn__reading_begin(int count, tn__node *const *node)
     return NULL;
 }
 
+tn__node *tn__reading_copy(const tn__reading *r, int i)
+{
+    return tn__node_value(r->block, TN_FLOAT64, tn__shape_scalar(), (int64_t)(r->at[i] / sizeof(double)), NULL);
+}
+
 tn_status tn__reading_end(tn__reading *r, bool wait, bool *done)
 {
     *done = true;

@@ -26,6 +26,16 @@ static tn__reading *begin_reading(int count, tn_meter *const *far)
     return tn__reading_begin(count, totals);
 }
 
+/* The next means begin in the memory of these, and so do those of each epoch: at other addresses the step's graph would
+ * be made anew for each. */
+static void leave_to_copies(const tn__reading *reading, int count, tn_meter *const *far)
+{
+    tn__call call = tn__enter();
+    for (int i = 0; i < count; i++)
+        tn__meter_stand_in(far[i], tn__reading_copy(reading, i));
+    tn__leave(call);
+}
+
 tn_status tn__late_begin(tn__late *late, tn_summary **means, const tn_trainer *trainer)
 {
     if (late->pending || tn__latched())
@@ -41,6 +51,7 @@ tn_status tn__late_begin(tn__late *late, tn_summary **means, const tn_trainer *t
         tn__free(far);
         return tn_error_code();
     }
+    leave_to_copies(reading, count, far);
     tn_summary *empty = late->means;
     *late = (tn__late){true, *means, tn__place_of(trainer), reading, count, far};
     *means = empty;

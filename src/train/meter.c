@@ -201,6 +201,12 @@ void tn__meter_know(tn_meter *meter, double total)
     meter->read = total;
 }
 
+void tn__meter_stand_in(tn_meter *meter, tn__node *copy)
+{
+    if (!tn__node_is_error(copy))
+        tn__array_set(meter->total, copy);
+}
+
 double tn__meter_mean(tn_meter *meter)
 {
     if (meter->is_static || meter->failed || meter->weight == 0)

@@ -6,6 +6,7 @@
 #include <tanso/comm.h>
 #include <tanso/report.h>
 #include <tanso/train.h>
+#include "array/node.h"
 
 /* What a meter has added up so far: `total` on its device where anything was recorded there, the rest on the host. Both
  * parts are kept apart in snapshots, so that a sum goes on in the order of a run that was not stopped. */
@@ -21,6 +22,8 @@ const tn_array *tn__meter_pending(const tn_meter *meter);
  * was read, which tn__meter_mean goes by then. */
 const tn_array *tn__meter_unread(const tn_meter *meter);
 void tn__meter_know(tn_meter *meter, double total);
+/* Has a copy stand in for such a total, so that the memory it lay in is free for the next one. */
+void tn__meter_stand_in(tn_meter *meter, tn__node *copy);
 /* The mean so far, which goes on; NaN as tn_meter_take's. */
 double tn__meter_mean(tn_meter *meter);
 /* The same as an array of the innermost scope on the device; NULL if the sums are all on the host. */

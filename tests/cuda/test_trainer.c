@@ -44,12 +44,13 @@ typedef struct parts {
     tn_trainer *trainer; /* with an evaluator */
 } parts;
 
-static parts parts_new(void)
+/* By Adam, whose scalars are others in each step, or without such ones. */
+static parts parts_new(bool adam)
 {
     parts p = {.train = tn_loader_new(data(), .batch = BATCH, .shuffle = true),
                .test = tn_loader_new(data(), .batch = BATCH),
                .model = tn_layer_parse("linear:9 relu linear:3")};
-    p.optimizer = tn_adam(p.model);
+    p.optimizer = adam ? tn_adam(p.model) : tn_sgd(p.model, .lr = 0.01);
     p.trainer = tn_trainer_new(tn_standard_updater(p.train, p.optimizer, .device = tn_cuda(0)),
                                .stop = TN_EVERY(EPOCHS, TN_EPOCH), .out = folder);
     tn_extend(p.trainer, tn_evaluator(p.test, p.model));
@@ -70,7 +71,7 @@ static void test_no_waits(void **state)
     (void)state;
     sums s = {.means = tn_summary_new()};
     TN_ON_DEVICE (tn_cuda(0)) {
-        parts p = parts_new();
+        parts p = parts_new(true);
         tn_extend_function(p.trainer, sum_up, &s);
         if (tn_trainer_run(p.trainer) != TN_OK)
             fail_msg("%s", tn_error());
@@ -98,36 +99,46 @@ static long length_of(const char *name)
     return length;
 }
 
+typedef struct counts {
+    unsigned long long waits;
+    int graphs, patches; /* made, and changed */
+} counts;
+
 /* Behind all others: in the middle of an epoch the GPU gets done, as it would while an epoch's figures are long under
- * way; apart from that nobody waits once there are plans and graphs. */
+ * way; apart from that nobody waits once there are plans and graphs, which stay as they are. */
 static tn_status count_waits(tn_trainer *trainer, void *user)
 {
-    unsigned long long *waits = user;
-    if (tn_trainer_epoch(trainer) >= WARM && *waits)
-        assert_int_equal(cuda->wait_count, *waits);
+    counts *c = user;
+    if (tn_trainer_epoch(trainer) >= WARM && c->waits) {
+        assert_int_equal(cuda->wait_count, c->waits);
+        assert_int_equal(fake.count.graphs, c->graphs);
+        assert_int_equal(fake.count.patches, c->patches);
+    }
     if (tn_trainer_iteration(trainer) % 4 == 2)
         assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
-    *waits = tn_trainer_epoch(trainer) >= WARM ? cuda->wait_count : 0;
+    bool warm = tn_trainer_epoch(trainer) >= WARM;
+    *c = (counts){warm ? cuda->wait_count : 0, fake.count.graphs, fake.count.patches};
     return tn_error_code();
 }
 
-/* Reports of each epoch are read when they have come: nobody waits for them, and none is lost. */
+/* Reports of each epoch are read when they have come: nobody waits for them, and none is lost. The next epoch's sums
+ * lie where these did. */
 static void test_reports(void **state)
 {
     (void)state;
-    unsigned long long waits = 0;
+    counts counted = {0};
     FILE *table = tmpfile();
     assert_non_null(table);
     TN_ON_DEVICE (tn_cuda(0)) {
-        parts p = parts_new();
+        parts p = parts_new(false);
         tn_extend(p.trainer, tn_log_report());
         tn_extend(p.trainer, tn_plot_report(TN_KEYS_OF("main/loss", "validation/main/loss")));
         tn_extend(p.trainer, tn_print_report_with(TN_KEYS_OF("epoch", "iteration"),
                                                 TN_OPTS(tn_print_report_opts, .stream = table)));
-        tn_extend_function(p.trainer, count_waits, &waits, .priority = 0);
+        tn_extend_function(p.trainer, count_waits, &counted, .priority = 0);
         if (tn_trainer_run(p.trainer) != TN_OK)
             fail_msg("%s", tn_error());
-        assert_true(waits > 0);
+        assert_true(counted.waits > 0);
         parts_free(&p);
     }
     assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
