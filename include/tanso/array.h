@@ -275,7 +275,7 @@ typedef struct tn_reduce_opts {
                                 and min need `initial`) */
     const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
     const tn_array *mean;    /* var, std: the mean where it is known, of a shape that broadcasts to x's (keepdims); in
-                                the variance's dtype */
+                                the variance's dtype, of complex elements complex */
 } tn_reduce_opts;
 
 /* Of integers and bool, means, variances and deviations are float64. Over nothing a sum is 0, a product 1, a mean NaN.

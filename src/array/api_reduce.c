@@ -206,16 +206,15 @@ static tn__node *squares_of(tn__node *a, uint32_t set, const tn_reduce_opts *opt
     tn__node *counted = tn__cast(a, whole ? *dtype : wide(*dtype));
     tn__node *mean = opts->mean ? tn__node_of(opts->mean, "mean") : average_where(counted, set, opts, 0);
     TN__PASS_ERROR(mean);
+    tn_dtype both = tn_dtype_promote((tn_dtype)a->dtype, wide(*dtype));
+    bool given_parts = opts->mean && tn_dtype_is_complex((tn_dtype)a->dtype); /* the imaginary one counts, too */
     if (opts->mean) {
-        mean = tn__cast(tn__strong(mean), tn_dtype_is_complex((tn_dtype)a->dtype) || whole
-                                              ? (tn_dtype)counted->dtype
-                                              : wide(*dtype));
+        mean = tn__cast(tn__strong(mean), given_parts ? both : (tn_dtype)counted->dtype);
         mean = tn__expand(tn__without_front(mean, a->shape->ndim), a->shape);
         TN__PASS_ERROR(mean);
     }
-    tn_dtype both = tn_dtype_promote((tn_dtype)a->dtype, wide(*dtype));
     tn__node *deviation = parts ? tn__binary(TN__OP_SUBTRACT, tn__cast(a, both), tn__cast(mean, both))
-                          : whole ? tn__binary(TN__OP_SUBTRACT, a, tn__cast(mean, *dtype))
+                          : whole ? tn__binary(TN__OP_SUBTRACT, a, given_parts ? mean : tn__cast(mean, *dtype))
                                   : tn__binary(TN__OP_SUBTRACT, counted, mean);
     TN__PASS_ERROR(deviation);
     if (!whole && !opts->mean && tn__reduced_many(a, set)) /* from a mean that is rounded */

@@ -2,6 +2,8 @@
 /* Counting: bincount and histograms. Sums of weights come from scatter_add, and so do counts in very many bins. */
 #include "numpy/compose.h"
 
+#include <math.h>
+
 #include "array/build_parts.h"
 #include "core/memory.h"
 #include "core/options.h"
@@ -103,8 +105,17 @@ tn_array *tn_bincount(const tn_array *x, const tn_array *weights, int64_t minlen
 
 /* ---- histograms ---- */
 
-/* Bins of equal width, or an error. */
-static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
+/* Whether an edge is below the one before, or, of `level`, equals it. Evaluates. */
+static bool any_step(const tn_array *edges, bool level)
+{
+    if (tn_is_error(edges) || tn_size(edges) < 2)
+        return false;
+    tn_array *high = tn_slice_axis(edges, 0, 1, TN_NONE, 1), *low = tn_slice_axis(edges, 0, 0, -1, 1);
+    return tn_item(tn_any_with(level ? tn_less_equal(high, low) : tn_less(high, low), NULL)) != 0;
+}
+
+/* Bins of equal width, or an error. may_meet: edges may be equal by rounding. */
+static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts, bool may_meet)
 {
     int64_t bins = TN__OPTION(opts, bins, 10);
     double low = opts ? opts->low : 0, high = opts ? opts->high : 0;
@@ -134,21 +145,26 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
                    : tn__failed_array();
     tn_dtype dtype = tn_dtype_is_float(tn_dtype_of(x)) ? tn_dtype_of(x) : TN_FLOAT64;
     const tn_create_opts scalar = {.dtype = own ? dtype : TN_FLOAT64, .device = tn_device_of(x)};
-    return tn_cast(tn_linspace_arrays_with(tn_scalar_with(low, &scalar), tn_scalar_with(high, &scalar), bins + 1, NULL),
-                   dtype);
+    tn_array *edges = tn_cast(tn_linspace_arrays_with(tn_scalar_with(low, &scalar), tn_scalar_with(high, &scalar),
+                                                      bins + 1, NULL), dtype);
+    /* Edges can only meet where bins are about as narrow as the numbers of the dtype are apart. */
+    double apart = dtype == TN_FLOAT64 ? 0x1p-52 : dtype == TN_FLOAT32 ? 0x1p-23 : 0x1p-7;
+    if (may_meet || (high - low) / (double)bins > 4 * apart * fmax(fabs(low), fabs(high)) || !any_step(edges, true))
+        return edges;
+    return tn__refused(TN_ERR_VALUE, "histogram", "%lld bins between %.9g and %.9g: too many for numbers of %s",
+                       (long long)bins, low, high, tn_dtype_name(dtype));
 }
 
-static tn_array *edges_of(const tn_array *x, const tn_histogram_opts *opts)
+static tn_array *edges_of(const tn_array *x, const tn_histogram_opts *opts, bool may_meet)
 {
     if (tn_is_error(x))
         return tn__again(x);
     if (!(opts && opts->edges))
-        return equal_edges(x, opts);
+        return equal_edges(x, opts, may_meet);
     tn_array *edges = tn__array_of(opts->edges);
     if (!tn_is_error(edges) && tn_ndim(edges) != 1)
         return tn__refused(TN_ERR_SHAPE, "histogram", "expected a vector of edges");
-    tn_array *steps = tn_less(tn_slice_axis(edges, 0, 1, TN_NONE, 1), tn_slice_axis(edges, 0, 0, -1, 1));
-    if (!tn_is_error(edges) && tn_size(steps) && tn_item(tn_any_with(steps, NULL)) != 0)
+    if (any_step(edges, false))
         return tn__refused(TN_ERR_VALUE, "histogram", "the edges must ascend");
     return edges;
 }
@@ -168,7 +184,7 @@ static tn_array *bin_edges(const tn_array *x, const tn_histogram_opts *opts)
 {
     if (tn_is_error(x))
         return tn__again(x);
-    return weights_fit(x, opts) ? edges_of(x, opts) : tn__failed_array();
+    return weights_fit(x, opts) ? edges_of(x, opts, false) : tn__failed_array();
 }
 
 tn_array *tn_histogram_bin_edges_with(const tn_array *x, const tn_histogram_opts *opts)
@@ -180,7 +196,7 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
 {
     tn_array *flat = tn_ravel(x);
     flat = tn_dtype_of(x) == TN_BOOL ? tn_cast(flat, TN_UINT8) : flat;
-    tn_array *edges = edges_of(flat, opts), *counts;
+    tn_array *edges = edges_of(flat, opts, false), *counts;
     if (edges_out)
         *edges_out = tn_keep(edges);
     if (tn_is_error(edges))
@@ -234,11 +250,11 @@ static tn_array *edges_along(const tn_array *x, int d, const tn_histogramdd_opts
     if (limited || tn_size(x) == 0) /* limits are of float64 */
         x = tn_cast(x, TN_FLOAT64);
     if (!limited)
-        return edges_of(x, &own);
+        return edges_of(x, &own, true);
     own._ = opts->bins ? ".bins, .low, .high" : ".low, .high";
     own.low = opts->limits[d][0];
     own.high = opts->limits[d][1];
-    return edges_of(x, &own);
+    return edges_of(x, &own, true);
 }
 
 /* The bin of each x, counted from 1: 0 and the one behind the last are outside. */

@@ -138,6 +138,17 @@ static void check_statistics(void)
     tn_array *means = tn_mean(m, .axis = TN_AXES(1), .keepdims = true);
     assert_true(tn_array_equal(tn_var(m, .axis = TN_AXES(1)), tn_var(m, .axis = TN_AXES(1), .mean = means), false));
     REFUSED(tn_var(m, .mean = tn_zeros(TN_SHAPE(2))), TN_ERR_SHAPE, "broadcast");
+    /* Of complex numbers the whole mean counts, in whatever dtype their variance is. */
+    const double parts[] = {1, 2, 3, -1, -1, 1, 1, 2};
+    tn_array *z = tn_from_complex_parts(parts, 4), *about = tn_reshape(tn_weak_complex_parts(1, 1), TN_SHAPE(1));
+    for (int i = 0; i < 4; i++) {
+        const tn_dtype of[] = {TN_DTYPE_DEFAULT, TN_FLOAT64, TN_FLOAT32, TN_FLOAT16};
+        assert_float_equal(tn_item(tn_var(z, .mean = about, .dtype = of[i])), 3.5, 0);
+        assert_float_equal(tn_item(tn_nanvar(tn_cast(z, TN_COMPLEX64), .mean = about, .dtype = of[i])), 3.5, 0);
+        assert_float_equal(tn_item(tn_std(z, .mean = about, .dtype = of[i])), sqrt(3.5), 2e-3);
+    }
+    EXPECT(tn_var(z, .mean = about, .dtype = TN_INT32), 3);
+    EXPECT(tn_std(z, .mean = about, .dtype = TN_INT32), 1);
     REFUSED(tn_cov_with(x, TN_OPTS(tn_cov_opts, .aweights = tn_zeros(TN_SHAPE(3)))), TN_ERR_VALUE, "0 all over");
     REFUSED(tn_cov_with(x, TN_OPTS(tn_cov_opts, .dtype = TN_INT32)), TN_ERR_DTYPE, "fraction");
     assert_int_equal(tn_size(tn_cov_with(tn_zeros(TN_SHAPE(2, 0)), TN_OPTS(tn_cov_opts, .by_columns = true,
@@ -157,6 +168,14 @@ static void check_statistics(void)
     assert_int_equal(tn_dtype_of(none), TN_COMPLEX128);
     EXPECT(tn_isfinite(tn_real(none)), 1, 1);
     REFUSED(tn_histogram_bin_edges(x, .weights = tn_zeros(TN_SHAPE(2))), TN_ERR_SHAPE, "array's shape");
+    /* Bins that have no width in the elements' dtype, which only functions of several dimensions allow. */
+    const double far[] = {1e17, 1e17 + 64};
+    tn_array *large = tn_from_doubles(far, 2), *narrow = tn_full(TN_SHAPE(1), 300.75, .dtype = TN_FLOAT16), *both[2];
+    REFUSED(tn_histogram(large, NULL, .bins = 10), TN_ERR_VALUE, "10 bins between 1e+17");
+    REFUSED(tn_histogram_bin_edges(narrow, .bins = 7), TN_ERR_VALUE, "too many for numbers of float16");
+    EXPECT(tn_histogram(large, NULL, .bins = 4), 1, 0, 0, 1);
+    EXPECT(tn_histogram(narrow, NULL, .bins = 4), 0, 0, 1, 0);
+    assert_int_equal(tn_size(tn_histogram2d(narrow, narrow, both, .bins = ((int64_t[]){7, 7}))), 49);
     /* a NaN to begin with is left out like another; alone it stays */
     const double some[] = {NAN, 1, NAN, NAN, 2, NAN};
     tn_array *gaps = tn_reshape(tn_from_doubles(some, 6), TN_SHAPE(3, 2)), *from = tn_scalar(NAN, .dtype = TN_FLOAT64);
