@@ -13,7 +13,7 @@
 #include <tanso/device.h>
 #include "core/error.h"
 #include "core/plugin.h"
-#include "device/lanes.h"
+#include "device/stream_order.h"
 
 typedef struct tn__device tn__device;
 typedef struct tn__program tn__program;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside the CUDA backend. A device has a stream of its own, on which everything happens in the order it was asked for,
- * and others that a program has made (lanes.c). A loaded program is a list of steps, each with the function that starts
- * it; what it starts is captured as a graph, so that running the program again is one launch.
+ * and others that a program has made (stream_order.c). A loaded program is a list of steps, each with the function that
+ * starts it; what it starts is captured as a graph, so that running the program again is one launch.
  */
 #ifndef TN_BACKENDS_CUDA_RUNTIME_CUDA_H
 #define TN_BACKENDS_CUDA_RUNTIME_CUDA_H
@@ -66,7 +66,7 @@ typedef struct tn__cuda_point {
     uint64_t started;
 } tn__cuda_point;
 
-#define TN__CUDA_ASKED_BEFORE 8 /* ticks that a lane remembers: see reached() in lanes.c */
+#define TN__CUDA_ASKED_BEFORE 8 /* ticks that a lane remembers: see reached() in stream_order.c */
 
 /* A stream, and what others have waited for of it, in ticks of the device; all but the stream under the lock. */
 typedef struct tn__cuda_lane {
@@ -199,7 +199,7 @@ static inline tn__cuda_point tn__cuda_here(const tn__cuda_device *device, int la
 /* All before a point has been waited for, and was well. */
 void tn__cuda_good(tn__cuda_device *device, tn__cuda_point point);
 
-/* ---- lanes (lanes.c) ---- */
+/* ---- lanes (stream_order.c) ---- */
 
 /* The stream that this thread's work goes on. */
 static inline CUstream tn__cuda_stream(const tn__cuda_device *device)

@@ -8,8 +8,8 @@
  * While a program has made no stream, nobody notes anything: a lane that is made begins behind all that lane 0 was
  * asked before.
  */
-#ifndef TN_DEVICE_LANES_H
-#define TN_DEVICE_LANES_H
+#ifndef TN_DEVICE_STREAM_ORDER_H
+#define TN_DEVICE_STREAM_ORDER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
