@@ -309,7 +309,7 @@ static tn_status look_ahead(tn__linked *linked, const char *operation)
     begin_lookout(linked, tn__seconds());
     tn_status status = tn__comm_look(linked->comm, &linked->lookout, operation, linked->call);
     if (status == TN_OK && linked->lookout.missed)
-        status = device->ops->streams->stream_wait(device, tn__lane(device));
+        status = device->ops->streams->stream_wait(device, tn__stream_number(device));
     return linked->comm->error ? tn__error_raise(linked->comm->error) : status;
 }
 
@@ -339,7 +339,7 @@ static void end_use(const tn__linked *linked, int count, const tn__link_ends *en
     }
 }
 
-/* On this thread's lane. */
+/* On this thread's stream. */
 static tn_status put_on(tn__linked *linked, int count, const tn__transfer *transfers, const tn__link_ends *ends,
                         const char *operation, const char *call)
 {
@@ -361,17 +361,17 @@ static tn_status put_on(tn__linked *linked, int count, const tn__transfer *trans
     return status;
 }
 
-/* The device's lane for what goes on beside its work; it lasts as long as the device. The thread's own, where there are
- * no more. */
-static int lane_aside(tn__device *device)
+/* The device's stream for what goes on beside its work; it lasts as long as the device. The thread's own, where there
+ * are no more. */
+static int stream_aside(tn__device *device)
 {
-    static int lanes[TN__MAX_DEVICES];
+    static int streams[TN__MAX_DEVICES];
     pthread_mutex_lock(&lock);
-    int *lane = &lanes[device->id.index];
-    if (!*lane && (*lane = device->ops->streams->stream_new(device)) < 0)
+    int *stream = &streams[device->id.index];
+    if (!*stream && (*stream = device->ops->streams->stream_new(device)) < 0)
         tn_clear_error();
     pthread_mutex_unlock(&lock);
-    return *lane > 0 ? *lane : tn__lane(device);
+    return *stream > 0 ? *stream : tn__stream_number(device);
 }
 
 tn_status tn__link_transfer(tn_comm *comm, int count, const tn__transfer *transfers, const tn__link_ends *ends,
@@ -384,9 +384,9 @@ tn_status tn__link_transfer(tn_comm *comm, int count, const tn__transfer *transf
         call_off(linked);
         return status;
     }
-    int before = aside ? tn__lane_enter(linked->device, lane_aside(linked->device)) : 0;
+    int before = aside ? tn__stream_choose(linked->device, stream_aside(linked->device)) : 0;
     status = put_on(linked, count, transfers, ends, operation, call);
     if (aside)
-        (void)tn__lane_enter(linked->device, before);
+        (void)tn__stream_choose(linked->device, before);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The caching allocator: memory in segments (segments.h) for whoever asks, behind those that used it before on other
- * lanes. When there is no room, compiled programs that nobody runs are let go (tn__pressure_hook), and then it fails.
+ * streams. When there is no room, compiled programs that nobody runs are let go (tn__pressure_hook), and then it fails.
  */
 #include "device/allocator.h"
 
@@ -44,10 +44,10 @@ static tn_memory_info info_of(const tn__allocator *a)
                             .total = s->device->capabilities.total_memory};
 }
 
-/* Puts this thread's lane behind those that used the memory before it was free; a failure gives it back. */
+/* Puts this thread's stream behind those that used the memory before it was free; a failure gives it back. */
 static bool in_order(tn__allocator *a, tn__block *b)
 {
-    if (!tn__has_lanes(a->segments.device))
+    if (!tn__has_streams(a->segments.device))
         return true;
     bool done = tn__use_begin(a->segments.device, &b->storage.use, true) == TN_OK;
     if (done)

@@ -12,7 +12,7 @@ typedef struct tn__block {
     struct tn__block *previous, *next; /* in a bin; or, for memory that is no storage, in a list by address */
     size_t size;
     uint8_t pool;
-    uint8_t home; /* 1 + the lane that took it last, where lanes have memory of their own; 0: anybody's */
+    uint8_t home; /* 1 + the stream that took it last, where streams have memory of their own; 0: anybody's */
     bool free;
 } tn__block;
 

@@ -51,7 +51,7 @@ typedef struct tn__device_ops {
     tn_status (*read)(tn__device *device, void *host, const void *memory, size_t bytes);
     tn_status (*write)(tn__device *device, void *memory, const void *host, size_t bytes);
     tn_status (*copy)(tn__device *device, void *to, const void *from, size_t bytes);
-    /* (optional) Copies from another device of the backend: behind what this thread's lanes of both were asked, and
+    /* (optional) Copies from another device of the backend: behind what this thread's streams of both were asked, and
      * ahead of what either is asked from now on. What may turn out to be poisoned is waited for. */
     tn_status (*copy_from)(tn__device *device, void *to, tn__device *other, const void *from, size_t bytes);
     /* Prepares a program (which must outlive it) for running; compiles its kernels. */
@@ -84,15 +84,15 @@ typedef struct tn__device_ops {
     int64_t (*pause)(tn__device *device, const tn__program *program);
 } tn__device_ops;
 
-/* Those of a device. Streams are lanes; lane 0, the device's own, is there without being made. What this thread asks
- * for goes on tn__lane(device). Events are the backend's own pointers. */
+/* Those of a device. Streams are numbered; 0, the device's own, is there without being made. What this thread asks
+ * for goes on tn__stream_number(device). Events are the backend's own pointers. */
 typedef struct tn__stream_ops {
-    int (*stream_new)(tn__device *device); /* a lane behind all that the own one was asked; -1 with a latched error */
-    void (*stream_free)(tn__device *device, int lane);
-    tn_status (*stream_wait)(tn__device *device, int lane); /* until its work is done */
-    void *(*stream_native)(tn__device *device);             /* of this thread's lane */
-    /* What this thread's lane is asked from now on waits, on the device, for what these had been asked by a tick. */
-    tn_status (*stream_order)(tn__device *device, uint32_t lanes, uint64_t tick);
+    int (*stream_new)(tn__device *device); /* a stream behind all that the own one was asked; -1 with a latched error */
+    void (*stream_free)(tn__device *device, int stream);
+    tn_status (*stream_wait)(tn__device *device, int stream); /* until its work is done */
+    void *(*stream_native)(tn__device *device);             /* of this thread's stream */
+    /* What this thread's stream is asked from now on waits, on the device, for what these had been asked by a tick. */
+    tn_status (*stream_order)(tn__device *device, uint32_t streams, uint64_t tick);
     void *(*event_new)(tn__device *device); /* NULL with a latched error */
     void (*event_free)(tn__device *device, void *event);
     tn_status (*event_record)(tn__device *device, void *event); /* in this thread's stream */
@@ -119,8 +119,8 @@ struct tn__device {
     _Atomic size_t pinned; /* bytes of host memory that the backend holds for transfers */
     _Atomic uint64_t failures; /* of runs, that have been told of after they had returned */
     _Atomic uint64_t runs; /* programs started, on a device whose runs may fail after they have returned */
-    /* Lanes beside the own one: the backend sets it under its lock, which whoever asks for something takes. */
-    _Atomic uint32_t lanes;
+    /* Streams beside the own one: the backend sets it under its lock, which whoever asks for something takes. */
+    _Atomic uint32_t streams;
     _Atomic uint64_t tick; /* pieces of work that were asked for while there were some */
     /* Other processes' devices may have to do something before this one's work is done (comm/link.c): whoever waits for
      * it calls this again and again, with when he began, and -1 when it is done. NULL: nothing of the kind. */
@@ -132,12 +132,15 @@ struct tn__device {
 static inline bool tn__on_gpu(const tn__device *device) { return device->capabilities.target >= TN__TARGET_CUDA; }
 
 /* Whether work may go side by side, so that who used what matters. */
-static inline bool tn__has_lanes(const tn__device *device)
+static inline bool tn__has_streams(const tn__device *device)
 {
-    return __builtin_expect(atomic_load_explicit(&device->lanes, memory_order_relaxed) != 0, 0);
+    return __builtin_expect(atomic_load_explicit(&device->streams, memory_order_relaxed) != 0, 0);
 }
-/* The lane that this thread's work goes on. */
-static inline int tn__lane(const tn__device *device) { return tn__has_lanes(device) ? tn__lane_of_thread(device) : 0; }
+/* The stream that this thread's work goes on. */
+static inline int tn__stream_number(const tn__device *device)
+{
+    return tn__has_streams(device) ? tn__stream_of_thread(device) : 0;
+}
 
 typedef struct tn__backend {
     const char *name;     /* "cpu"; of a plug-in's kind also its devices' and its file's: libtanso-<name>.so */

@@ -36,7 +36,7 @@ static void join(tn__segments *s, tn__block *b)
     tn__records_give(&s->records, gone);
 }
 
-/* Joins a free block with those to its right, whatever lanes they are for. */
+/* Joins a free block with those to its right, whatever streams they are for. */
 static void join_right(tn__block *b, void *segments)
 {
     tn__segments *s = segments;
@@ -57,12 +57,12 @@ static void join_all(tn__segments *s)
     s->apart = false;
 }
 
-/* Whether two neighbours are free for the same lane, as all are where there are no others. */
+/* Whether two neighbours are free for the same stream, as all are where there are no others. */
 static bool belong_together(tn__segments *s, const tn__block *b, const tn__block *neighbour)
 {
     if (!neighbour || !neighbour->free)
         return false;
-    bool together = b->home == neighbour->home || !tn__has_lanes(s->device);
+    bool together = b->home == neighbour->home || !tn__has_streams(s->device);
     s->apart = s->apart || !together;
     return together;
 }
@@ -70,8 +70,8 @@ static bool belong_together(tn__segments *s, const tn__block *b, const tn__block
 /* Hangs a free block in its bin, with the free neighbours that belong to it. */
 static void file(tn__segments *s, tn__block *b)
 {
-    if (!b->home && tn__has_lanes(s->device) && b->storage.use.lanes) /* there before the lane that has used it */
-        b->home = (uint8_t)(1 + __builtin_ctz(b->storage.use.lanes));
+    if (!b->home && tn__has_streams(s->device) && b->storage.use.streams) /* there before the stream that has used it */
+        b->home = (uint8_t)(1 + __builtin_ctz(b->storage.use.streams));
     if (belong_together(s, b, b->right)) {
         tn__bins_remove(&s->pools[b->pool], b->right);
         join(s, b);
@@ -177,20 +177,20 @@ static size_t round_up(size_t bytes, size_t grain)
     return (bytes + grain - 1) / grain * grain;
 }
 
-/* The lane that a block is for, as a home; 0: there are no others. */
+/* The stream that a block is for, as a home; 0: there are no others. */
 static uint8_t home_wanted(const tn__device *device)
 {
-    return tn__has_lanes(device) ? (uint8_t)(1 + tn__lane(device)) : 0;
+    return tn__has_streams(device) ? (uint8_t)(1 + tn__stream_number(device)) : 0;
 }
 
-/* All but those of other lanes. */
+/* All but those of other streams. */
 static uint64_t homes_for(const tn__device *device, uint8_t home)
 {
-    uint64_t lanes = (uint64_t)atomic_load_explicit(&device->lanes, memory_order_relaxed) | 1;
-    return home ? ~(lanes << 1) | (uint64_t)1 << home : TN__ALL_HOMES;
+    uint64_t streams = (uint64_t)atomic_load_explicit(&device->streams, memory_order_relaxed) | 1;
+    return home ? ~(streams << 1) | (uint64_t)1 << home : TN__ALL_HOMES;
 }
 
-/* Of a lane among others its own, or new memory; else any. */
+/* Of a stream among others its own, or new memory; else any. */
 static tn__block *find_at_home(tn__segments *s, pool_kind pool, size_t size, size_t largest, uint8_t home)
 {
     tn__block *b = tn__bins_find(&s->pools[pool], size, largest, homes_for(s->device, home));

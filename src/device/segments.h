@@ -7,10 +7,10 @@
  * does not depend on how many of them the program holds, small blocks segments of 2 MiB, middle ones segments of 32
  * MiB, and each large one is a segment of its own that is never cut, so that small requests cannot break up what the
  * next evaluation of the same program will ask for again. Free blocks hang in bins, eight to a power of two; a block
- * given back joins its free neighbours. Where work goes on several lanes, each gets what it had before, or new memory,
- * as long as there is some: else two lanes would take the same memory by turns, and wait for each other. So blocks of
- * different lanes stay apart until memory is short. When the device or the limit has no room, segments that are wholly
- * free go back.
+ * given back joins its free neighbours. Where work goes on several streams, each gets what it had before, or new
+ * memory, as long as there is some: else two streams would take the same memory by turns, and wait for each other. So
+ * blocks of different streams stay apart until memory is short. When the device or the limit has no room, segments that
+ * are wholly free go back.
  */
 #ifndef TN_DEVICE_SEGMENTS_H
 #define TN_DEVICE_SEGMENTS_H
@@ -25,7 +25,7 @@ typedef struct tn__segments {
     tn__block_records records;
     size_t used, cached, peak, limit; /* bytes of blocks in use, of free ones; most ever used; 0: no limit to both */
     size_t cache_most;                /* beyond it whole segments go back to the system */
-    bool apart;                       /* there may be free neighbours of different lanes */
+    bool apart;                       /* there may be free neighbours of different streams */
 } tn__segments;
 
 /* A block of at least so many bytes, in no bin; NULL: neither the device nor the limit has room. */

@@ -34,7 +34,7 @@ tn__storage *tn__storage_wrap(tn__device *device, void *memory, size_t bytes, vo
     *storage = (tn__storage){.device = device, .memory = memory, .bytes = bytes,
                              .release = release ? release : release_nothing, .user = user};
     atomic_init(&storage->references, 1);
-    tn__use_end(device, &storage->use, true); /* its owner has put it behind this thread's lane, and no other */
+    tn__use_end(device, &storage->use, true); /* its owner has put it behind this thread's stream, and no other */
     return storage;
 }
 

@@ -12,7 +12,7 @@
 
 struct tn_stream {
     tn__device *device;
-    int lane; /* 0: on devices without streams */
+    int number; /* among its streams; 0: on devices without */
 };
 
 struct tn_event {
@@ -45,7 +45,7 @@ tn_stream *tn_stream_new(tn_device device)
     }
     stream->device = opened;
     const tn__stream_ops *ops = opened->ops->streams;
-    if (ops && (stream->lane = ops->stream_new(opened)) < 0) {
+    if (ops && (stream->number = ops->stream_new(opened)) < 0) {
         tn__free(stream);
         return NULL;
     }
@@ -58,7 +58,7 @@ void tn_stream_free(tn_stream *stream)
         return;
     const tn__stream_ops *ops = stream->device->ops->streams;
     if (ops)
-        ops->stream_free(stream->device, stream->lane);
+        ops->stream_free(stream->device, stream->number);
     tn__free(stream);
 }
 
@@ -75,7 +75,7 @@ tn_status tn_stream_synchronize(tn_stream *stream)
     if (!stream)
         return tn__fail_null("stream_synchronize", "a stream");
     const tn__stream_ops *ops = stream->device->ops->streams;
-    return ops ? ops->stream_wait(stream->device, stream->lane) : TN_OK;
+    return ops ? ops->stream_wait(stream->device, stream->number) : TN_OK;
 }
 
 void *tn_stream_native(tn_device device)
@@ -86,13 +86,13 @@ void *tn_stream_native(tn_device device)
 
 tn__stream_guard tn__stream_enter(tn_stream *stream)
 {
-    return (tn__stream_guard){stream, stream ? tn__lane_enter(stream->device, stream->lane) : 0};
+    return (tn__stream_guard){stream, stream ? tn__stream_choose(stream->device, stream->number) : 0};
 }
 
 void tn__stream_leave(tn__stream_guard *guard)
 {
     if (guard->stream)
-        (void)tn__lane_enter(guard->stream->device, guard->before);
+        (void)tn__stream_choose(guard->stream->device, guard->before);
 }
 
 /* ---- events ---- */

@@ -208,7 +208,7 @@ static tn__error *released_record(const tn__collection *c)
     return NULL;
 }
 
-/* What a run reads and overwrites, where work goes on several lanes; what is fresh is in order since it was taken. */
+/* What a run reads and overwrites, where work goes on several streams; what is fresh is in order since it was taken. */
 static tn_status begin_uses(const tn__collection *c, const tn__program *p, const binding *bind)
 {
     tn_status status = TN_OK;
@@ -228,11 +228,11 @@ static void end_uses(const tn__collection *c, const tn__program *p, const bindin
 static inline tn_status launch(const tn__collection *c, const tn__loaded *loaded, const binding *bind)
 {
     const tn__program *program = &loaded->plan->program;
-    tn_status status = tn__has_lanes(c->device) ? begin_uses(c, program, bind) : TN_OK;
+    tn_status status = tn__has_streams(c->device) ? begin_uses(c, program, bind) : TN_OK;
     if (status == TN_OK)
         status = loaded->ops->run(loaded->executable, bind->address, c->scalar);
-    /* asked anew: in between lies the backend's lock, under which the first other lane is made */
-    if (tn__has_lanes(c->device))
+    /* asked anew: in between lies the backend's lock, under which the first other stream is made */
+    if (tn__has_streams(c->device))
         end_uses(c, program, bind);
     return status;
 }

@@ -323,21 +323,21 @@ static void test_streams(void **state)
 {
     (void)state;
     const tn__stream_ops *streams = device->ops->streams;
-    int lane = streams->stream_new(device);
-    assert_true(lane > 0);
+    int stream = streams->stream_new(device);
+    assert_true(stream > 0);
     launch("own");
     tn__cuda_work *other = &(tn__cuda_work){.kernel = "beside"};
     tn__cuda_work_add(cuda, other);
-    tn__cuda_note(cuda, other, lane);
+    tn__cuda_note(cuda, other, stream);
     assert_int_equal(streams->stream_wait(device, 0), TN_OK);
-    assert_int_equal(atomic_load(&other->started[lane]), 2);
+    assert_int_equal(atomic_load(&other->started[stream]), 2);
     fake.next_wait = CUDA_ERROR_ILLEGAL_ADDRESS;
-    assert_int_equal(streams->stream_wait(device, lane), TN_ERR_DEVICE);
+    assert_int_equal(streams->stream_wait(device, stream), TN_ERR_DEVICE);
     fake.next_wait = CUDA_SUCCESS;
     assert_names(tn_error(), "; the work under way was kernel beside, ");
     tn_clear_error();
     tn__cuda_work_remove(cuda, other);
-    atomic_fetch_and(&device->lanes, ~((uint32_t)1 << lane));
+    atomic_fetch_and(&device->streams, ~((uint32_t)1 << stream));
 }
 
 /* ---- the debug switch ---- */

@@ -50,8 +50,8 @@ static uint64_t train(bool shuffle, int *beside)
             tn_batch b;
             while (tn_loader_next(loader, &b))
                 TN_SCOPE {
-                    if (beside && device->lanes) {
-                        assert_int_equal(tn__cuda_finish_lane(cuda, __builtin_ctz(device->lanes)), CUDA_SUCCESS);
+                    if (beside && device->streams) {
+                        assert_int_equal(tn__cuda_finish_stream(cuda, __builtin_ctz(device->streams)), CUDA_SUCCESS);
                         *beside += fake_waiting(cuda->stream) > 0;
                     }
                     tn_add_assign(total,
@@ -67,7 +67,7 @@ static uint64_t train(bool shuffle, int *beside)
         hash = stand_in_hash(0, sums, sizeof sums);
     }
     tn_loader_free(loader);
-    assert_int_equal(device->lanes, 0);
+    assert_int_equal(device->streams, 0);
     return hash;
 }
 
@@ -92,19 +92,19 @@ static void test_minibatches(void **state)
 static void test_without(void **state)
 {
     (void)state;
-    tn_stream *stream[TN__LANES];
+    tn_stream *stream[TN__STREAMS];
     int count = 0;
     fake.lazy = false;
     for (int many = 0; many < 2; many++) {
         tn_loader *loader = loader_of(many ? 4000 : 1000, true);
         tn_batch b;
-        while (many && count < TN__LANES - 1)
+        while (many && count < TN__STREAMS - 1)
             stream[count++] = tn_stream_new(tn_cuda(0));
         int copies = fake.count.host_to_device;
         assert_true(tn_loader_next(loader, &b));
         assert_true(tn_ok());
         assert_true(fake.count.host_to_device > copies);
-        assert_int_equal(__builtin_popcount(device->lanes), count);
+        assert_int_equal(__builtin_popcount(device->streams), count);
         tn_loader_free(loader);
     }
     while (count > 0)

@@ -38,33 +38,33 @@ static void test_blocks(void **state)
 {
     (void)state;
     tn_stream *elsewhere = tn_stream_new(tn_cpu());
-    assert_int_equal(tn__lane(device), 0);
+    assert_int_equal(tn__stream_number(device), 0);
     TN_ON_STREAM (a) {
-        int outer = tn__lane(device);
+        int outer = tn__stream_number(device);
         assert_true(outer > 0);
         TN_ON_STREAM (elsewhere) {
-            assert_int_equal(tn__lane(device), outer);
+            assert_int_equal(tn__stream_number(device), outer);
             TN_ON_STREAM (b)
-                assert_true(tn__lane(device) > 0 && tn__lane(device) != outer);
-            assert_int_equal(tn__lane(device), outer);
+                assert_true(tn__stream_number(device) > 0 && tn__stream_number(device) != outer);
+            assert_int_equal(tn__stream_number(device), outer);
             TN_ON_STREAM (NULL)
-                assert_int_equal(tn__lane(device), outer);
+                assert_int_equal(tn__stream_number(device), outer);
         }
-        assert_int_equal(tn__lane(device), outer);
+        assert_int_equal(tn__stream_number(device), outer);
     }
-    assert_int_equal(tn__lane(device), 0);
+    assert_int_equal(tn__stream_number(device), 0);
     tn_stream_free(elsewhere);
 }
 
 static void test_most(void **state)
 {
     (void)state;
-    tn_stream *stream[TN__LANES];
+    tn_stream *stream[TN__STREAMS];
     int count = 0;
     CUstream last = NULL;
     while ((stream[count] = tn_stream_new(tn_cuda(0))) != NULL)
         last = queue(stream[count++]);
-    assert_int_equal(count, TN__LANES - 1 - 2);
+    assert_int_equal(count, TN__STREAMS - 1 - 2);
     assert_failed(TN_ERR_STATE, "31 streams");
     tn_stream_free(stream[--count]);
     stream[count] = tn_stream_new(tn_cuda(0));
@@ -157,7 +157,7 @@ static void test_minibatches(void **state)
         tn_free(batch[i]);
 }
 
-/* Memory that a lane has let go of is not another's as long as there is some; nor must it be waited for. */
+/* Memory that a stream has let go of is not another's as long as there is some; nor must it be waited for. */
 static void test_memory(void **state)
 {
     (void)state;

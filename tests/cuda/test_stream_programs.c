@@ -228,7 +228,7 @@ static void test_programs(void **state)
         fake.lazy = true;
         fake.dice = i % 2 ? roll : NULL;
         run(lazy);
-        assert_int_equal(device->lanes, 0);
+        assert_int_equal(device->streams, 0);
         compare(eager, lazy);
         fake_flush();
         tn_memory_trim(tn_cuda(0));
@@ -265,7 +265,7 @@ static void test_threads(void **state)
                 assert_int_equal(pthread_create(&thread[t], NULL, run_thread, lazy[t]), 0);
             for (int t = 0; t < THREADS; t++)
                 pthread_join(thread[t], NULL);
-            assert_int_equal(device->lanes, 0);
+            assert_int_equal(device->streams, 0);
             for (int t = 0; t < THREADS; t++)
                 compare(eager[t], lazy[t]);
         }

@@ -15,13 +15,13 @@ bool two_streams_open(void)
     return true;
 }
 
-/* A stream's lane is no public fact. */
+/* A stream's number is no public fact. */
 CUstream queue(tn_stream *stream)
 {
-    int lane = 0;
+    int number = 0;
     TN_ON_STREAM (stream)
-        lane = tn__lane(device);
-    return cuda->lane[lane].stream;
+        number = tn__stream_number(device);
+    return cuda->streams[number].handle;
 }
 
 size_t waiting(tn_stream *stream) { return fake_waiting(queue(stream)); }
@@ -50,5 +50,5 @@ int two_streams_end(void **state)
     tn_stream_free(a);
     tn_stream_free(b);
     fake_flush();
-    return device->lanes == 0 && tn_ok() ? 0 : -1;
+    return device->streams == 0 && tn_ok() ? 0 : -1;
 }

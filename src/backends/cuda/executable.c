@@ -28,7 +28,7 @@ struct tn__executable {
     bool may_fail, overwrites, shares; /* one of its steps */
     bool alone; /* its operations keep memory of their own: no two runs go side by side */
     bool has_run;
-    tn__use use; /* by lanes, if it is */
+    tn__use use; /* by streams, if it is */
     tn__cuda_work work;
     tn__cuda_graph_cache graphs;
     int step_count;
@@ -174,7 +174,7 @@ static tn_status make_workspace(tn__executable *executable)
 }
 
 /* Executables have numbers, by which failures name them. What memory of its own was used for before, in this thread's
- * lane, may be under way: whoever runs the program first, maybe in another lane, goes behind that. */
+ * stream, may be under way: whoever runs the program first, maybe in another stream, goes behind that. */
 static void enlist(tn__executable *executable)
 {
     tn__cuda_device *device = executable->device;
@@ -306,11 +306,11 @@ static tn_status start_steps(const tn__executable *executable, const tn__cuda_ru
     return status;
 }
 
-/* What runs on several lanes have in common beside operands: what belongs to the device, and to the executable. */
+/* What runs on several streams have in common beside operands: what belongs to the device, and to the executable. */
 static tn_status begin_common(tn__executable *executable, const tn__cuda_run *run)
 {
     tn__cuda_device *device = run->device;
-    tn_status status = run->lane ? tn__cuda_flush(device) : TN_OK;
+    tn_status status = run->number ? tn__cuda_flush(device) : TN_OK;
     if (status == TN_OK && executable->alone)
         status = tn__use_begin(device->owner, &executable->use, true);
     if (status == TN_OK && executable->shares)
@@ -356,10 +356,10 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
         return status;
     pthread_mutex_lock(&device->lock);
     uint64_t number = atomic_fetch_add_explicit(&device->owner->runs, 1, memory_order_relaxed) + 1;
-    int lane = tn__lane(device->owner);
+    int own = tn__stream_number(device->owner);
     tn__cuda_run run = {.device = device,
-                        .stream = device->lane[lane].stream,
-                        .lane = lane,
+                        .stream = device->streams[own].handle,
+                        .number = own,
                         .workspace = (CUdeviceptr)executable->workspace,
                         .work = &executable->work,
                         .buffers = buffers,
@@ -370,7 +370,7 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
                                     .report = (unsigned long long)(uintptr_t)device->report,
                                     .run = number,
                                     .who = (unsigned long long)executable->number << 32}};
-    bool beside = tn__has_lanes(device->owner);
+    bool beside = tn__has_streams(device->owner);
     if (beside)
         status = begin_common(executable, &run);
     if (status == TN_OK)

@@ -119,9 +119,9 @@ static tn_status start(tn__cuda_device *device, const tn__launch *l, launched *e
     pthread_mutex_lock(&device->lock);
     tn_status status = allow_shared(device, l, entry);
     if (status == TN_OK) {
-        int lane = tn__lane(device->owner);
-        CUstream stream = device->lane[lane].stream;
-        tn__cuda_run run = {.device = device, .stream = stream, .lane = lane, .work = &entry->work};
+        int number = tn__stream_number(device->owner);
+        CUstream stream = device->streams[number].handle;
+        tn__cuda_run run = {.device = device, .stream = stream, .number = number, .work = &entry->work};
         CUresult result =
             device->driver->cuLaunchKernel(entry->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
                                            l->block[1], l->block[2], l->shared, stream, params, NULL);

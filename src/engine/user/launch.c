@@ -132,7 +132,7 @@ static tn_status explain(const tn_kernel *kernel, const tn__device *device)
     return status;
 }
 
-/* Behind the lanes that used the arrays, which are noted as used by this one. Handles hold them meanwhile, or the
+/* Behind the streams that used the arrays, which are noted as used by this one. Handles hold them meanwhile, or the
  * call's temporaries. */
 static tn_status start(tn__device *device, const tn__launch *l, const tn_args *args, tn__storage *const *storage)
 {

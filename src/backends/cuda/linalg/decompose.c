@@ -3,7 +3,7 @@
  * QR, singular values and eigenvalues of Hermitian matrices by cuSOLVER, matrix after matrix, with LAPACK's
  * conventions: what is packed is what the CPU packs. The library waits for the GPU by itself here and there, so that
  * these steps are never part of a graph; they take their memory when they start and give it back at once, which the
- * order of lanes allows. A matrix that has no result is told of as an index out of range is: later, by the first call
+ * order of streams allows. A matrix that has no result is told of as an index out of range is: later, by the first call
  * that reads. The values of small matrices are jacobi.c's.
  */
 #include "backends/cuda/linalg/library.h"

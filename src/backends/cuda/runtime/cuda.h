@@ -57,28 +57,28 @@ typedef struct tn__cuda_work {
     int step_count, at;         /* at: the step that was started last, where each is a launch */
     uint32_t plan;              /* number of the executable */
     const tn__cuda_module *module; /* NULL: no kernels, or of several modules */
-    _Atomic uint64_t started[TN__LANES]; /* when last, as the device counts starts; 0: never */
+    _Atomic uint64_t started[TN__STREAMS]; /* when last, as the device counts starts; 0: never */
 } tn__cuda_work;
 
-/* Where an event was recorded: behind what was started in a lane by then. */
+/* Where an event was recorded: behind what was started in a stream by then. */
 typedef struct tn__cuda_point {
-    int lane;
+    int stream;
     uint64_t started;
 } tn__cuda_point;
 
-#define TN__CUDA_ASKED_BEFORE 8 /* ticks that a lane remembers: see reached() in stream_order.c */
+#define TN__CUDA_ASKED_BEFORE 8 /* ticks that a stream remembers: see reached() in stream_order.c */
 
 /* A stream, and what others have waited for of it, in ticks of the device; all but the stream under the lock. */
-typedef struct tn__cuda_lane {
-    CUstream stream;       /* NULL: never made; stays when the program frees it, for the next one */
+typedef struct tn__cuda_stream_state {
+    CUstream handle;       /* NULL: never made; stays when the program frees it, for the next one */
     CUevent mark;          /* behind what was asked up to `marked` */
     uint64_t asked, marked; /* asked: when last */
     uint64_t before[TN__CUDA_ASKED_BEFORE]; /* when it was asked before that; the next one's place: */
     unsigned turn;
     uint64_t done; /* the host has waited for what was asked up to then */
     uint64_t good; /* what was started up to then is done, and well; under fault_lock */
-    uint64_t behind[TN__LANES]; /* of each other lane: it has been told to wait for what that was asked up to then */
-} tn__cuda_lane;
+    uint64_t behind[TN__STREAMS]; /* of each other one: it has been told to wait for what that was asked up to then */
+} tn__cuda_stream_state;
 
 typedef struct tn__cuda_device {
     tn__device *owner;
@@ -86,8 +86,8 @@ typedef struct tn__cuda_device {
     const tn__cuda_driver *driver;
     CUdevice device;
     CUcontext context;
-    CUstream stream; /* of lane 0, the device's own */
-    tn__cuda_lane lane[TN__LANES];
+    CUstream stream; /* of stream 0, the device's own */
+    tn__cuda_stream_state streams[TN__STREAMS];
     CUstream recorder;         /* where graphs are captured; 0: never yet */
     int architecture;          /* 90: compute capability 9.0 */
     char name[24], product[64];
@@ -101,7 +101,7 @@ typedef struct tn__cuda_device {
     void *dnn;                 /* cuDNN's, made when first needed */
     struct tn__cudnn_plan *convolutions; /* its plans, the newest first */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
-    CUevent handed;            /* the end of a lane that another GPU goes behind: see peer.c */
+    CUevent handed;            /* the end of a stream that another GPU goes behind: see peer.c */
     uint32_t reaches;          /* GPUs, by their numbers, whose memory this one has been asked to reach */
     tn__cuda_held held;
     _Atomic uint64_t started;  /* pieces of work ever, see tn__cuda_work */
@@ -121,7 +121,7 @@ typedef struct tn__cuda_device {
     bool doubtful;             /* some program may fail: what overwrites looks at the latch first */
     _Atomic uint64_t may_fail, sure; /* the last run that may; all up to which have been waited for: peer.c */
     tn__error *failure;        /* one that nobody has been told of */
-    tn__use latched;           /* by lanes: programs that may fail write the latch, those that overwrite read it */
+    tn__use latched;           /* by streams: programs that may fail write the latch, those that overwrite read it */
     tn__use shared;            /* by programs that use memory or handles of the device, `packed`, `solver` or `dnn` */
     uint32_t executable_count; /* ever loaded */
     tn__executable *executables;
@@ -163,8 +163,8 @@ tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, tn__cuda_p
 tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why);
 /* Waits for runs that may yet fail, before others get what they have computed (peer.c). */
 tn_status tn__cuda_be_sure(tn__cuda_device *device, const char *why);
-/* Until a lane, or an event in one (NULL: none), is done, looking around where work may wait for other processes. */
-CUresult tn__cuda_await(tn__cuda_device *device, int lane, CUevent event);
+/* Until a stream, or an event in one (NULL: none), is done, looking around where work may wait for other processes. */
+CUresult tn__cuda_await(tn__cuda_device *device, int stream, CUevent event);
 /* The same where the GPU may be idle, and then nothing is waited for. */
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why);
 
@@ -184,47 +184,47 @@ void tn__cuda_work_add(tn__cuda_device *device, tn__cuda_work *work);
 void tn__cuda_work_remove(tn__cuda_device *device, const tn__cuda_work *work);
 /* Notes that work has been started: behind the launch, so that whoever waits meanwhile does not take it for done. NULL:
  * nothing that has a name. */
-static inline void tn__cuda_note(tn__cuda_device *device, tn__cuda_work *work, int lane)
+static inline void tn__cuda_note(tn__cuda_device *device, tn__cuda_work *work, int stream)
 {
     if (work)
-        atomic_store_explicit(&work->started[lane],
+        atomic_store_explicit(&work->started[stream],
                               atomic_fetch_add_explicit(&device->started, 1, memory_order_relaxed) + 1,
                               memory_order_relaxed);
 }
-/* The end of a lane now, for an event that is recorded next. */
-static inline tn__cuda_point tn__cuda_here(const tn__cuda_device *device, int lane)
+/* The end of a stream now, for an event that is recorded next. */
+static inline tn__cuda_point tn__cuda_here(const tn__cuda_device *device, int stream)
 {
-    return (tn__cuda_point){lane, atomic_load_explicit(&device->started, memory_order_relaxed)};
+    return (tn__cuda_point){stream, atomic_load_explicit(&device->started, memory_order_relaxed)};
 }
 /* All before a point has been waited for, and was well. */
 void tn__cuda_good(tn__cuda_device *device, tn__cuda_point point);
 
-/* ---- lanes (stream_order.c) ---- */
+/* ---- the order of streams (stream_order.c) ---- */
 
 /* The stream that this thread's work goes on. */
 static inline CUstream tn__cuda_stream(const tn__cuda_device *device)
 {
-    return device->lane[tn__lane(device->owner)].stream;
+    return device->streams[tn__stream_number(device->owner)].handle;
 }
-/* Notes that a lane has been asked for something; under the lock that this was done under. */
-static inline void tn__cuda_lane_asked(const tn__cuda_device *device, tn__cuda_lane *lane)
+/* Notes that a stream has been asked for something; under the lock that this was done under. */
+static inline void tn__cuda_stream_asked(const tn__cuda_device *device, tn__cuda_stream_state *stream)
 {
-    lane->before[lane->turn++ % TN__CUDA_ASKED_BEFORE] = lane->asked;
-    lane->asked = atomic_fetch_add(&device->owner->tick, 1) + 1;
+    stream->before[stream->turn++ % TN__CUDA_ASKED_BEFORE] = stream->asked;
+    stream->asked = atomic_fetch_add(&device->owner->tick, 1) + 1;
 }
 /* The same of this thread's. */
 static inline void tn__cuda_asked(tn__cuda_device *device)
 {
-    if (tn__has_lanes(device->owner))
-        tn__cuda_lane_asked(device, &device->lane[tn__lane(device->owner)]);
+    if (tn__has_streams(device->owner))
+        tn__cuda_stream_asked(device, &device->streams[tn__stream_number(device->owner)]);
 }
 /* As tn__stream_ops has them. */
-int tn__cuda_lane_new(tn__device *owner);
-void tn__cuda_lane_free(tn__device *owner, int lane);
-tn_status tn__cuda_lane_order(tn__device *owner, uint32_t lanes, uint64_t tick);
-/* Waits for all lanes, or for one, without telling anybody: who calls it asks tn__cuda_may_wait. */
+int tn__cuda_stream_new(tn__device *owner);
+void tn__cuda_stream_free(tn__device *owner, int stream);
+tn_status tn__cuda_stream_order(tn__device *owner, uint32_t streams, uint64_t tick);
+/* Waits for all streams, or for one, without telling anybody: who calls it asks tn__cuda_may_wait. */
 CUresult tn__cuda_finish(tn__cuda_device *device);
-CUresult tn__cuda_finish_lane(tn__cuda_device *device, int lane);
+CUresult tn__cuda_finish_stream(tn__cuda_device *device, int stream);
 
 /* ---- failures of runs (failure.c) ---- */
 
@@ -285,7 +285,7 @@ typedef struct tn__cuda_recording {
 struct tn__cuda_run {
     tn__cuda_device *device;
     CUstream stream;           /* where to put work: not always the device's */
-    int lane;
+    int number;                /* of the stream, among the device's */
     CUdeviceptr workspace;     /* the program's, for steps that want one */
     tn__cuda_recording *recording; /* NULL: none */
     tn__cuda_work *work;       /* what is noted as started; NULL: nothing */

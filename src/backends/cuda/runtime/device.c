@@ -41,18 +41,18 @@ tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why)
 
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why)
 {
-    for (uint32_t lanes = device->owner->lanes | 1; lanes; lanes &= lanes - 1)
-        if (device->driver->cuStreamQuery(device->lane[__builtin_ctz(lanes)].stream) == CUDA_ERROR_NOT_READY)
+    for (uint32_t streams = device->owner->streams | 1; streams; streams &= streams - 1)
+        if (device->driver->cuStreamQuery(device->streams[__builtin_ctz(streams)].handle) == CUDA_ERROR_NOT_READY)
             (void)tn__cuda_may_wait(device, why);
 }
 
 tn_status tn__cuda_wait(tn__cuda_device *device, const char *why)
 {
     tn_status status = TN_OK;
-    for (uint32_t lanes = device->owner->lanes | 1; lanes && status == TN_OK; lanes &= lanes - 1) {
+    for (uint32_t streams = device->owner->streams | 1; streams && status == TN_OK; streams &= streams - 1) {
         status = tn__cuda_may_wait(device, why);
         if (status == TN_OK)
-            status = tn__cuda_check(device, tn__cuda_finish_lane(device, __builtin_ctz(lanes)), why);
+            status = tn__cuda_check(device, tn__cuda_finish_stream(device, __builtin_ctz(streams)), why);
     }
     return status;
 }
@@ -61,7 +61,7 @@ tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, tn__cuda_p
 {
     tn_status status = tn__cuda_may_wait(device, why);
     if (status == TN_OK)
-        status = tn__cuda_check(device, tn__cuda_await(device, point.lane, event), why);
+        status = tn__cuda_check(device, tn__cuda_await(device, point.stream, event), why);
     if (status == TN_OK)
         tn__cuda_good(device, point);
     return status;
@@ -72,8 +72,8 @@ tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char 
     tn__cuda_device *device = run->device;
     if (result != CUDA_SUCCESS || run->recording)
         return tn__cuda_check(device, result, label);
-    tn__cuda_note(device, run->work, run->lane);
-    return device->blocking ? tn__cuda_check(device, tn__cuda_finish_lane(device, run->lane), label) : TN_OK;
+    tn__cuda_note(device, run->work, run->number);
+    return device->blocking ? tn__cuda_check(device, tn__cuda_finish_stream(device, run->number), label) : TN_OK;
 }
 
 /* ---- memory ---- */
@@ -156,7 +156,7 @@ static tn_status open_context(tn__cuda_device *device, int index)
     status = tn__cuda_check(device, driver->cuCtxSetCurrent(device->context), "open");
     if (status == TN_OK)
         status = tn__cuda_check(device, driver->cuStreamCreate(&device->stream, CU_STREAM_NON_BLOCKING), "open");
-    device->lane[0].stream = device->stream;
+    device->streams[0].handle = device->stream;
     if (status == TN_OK)
         status = tn__cuda_failures_open(device);
     if (status == TN_OK)

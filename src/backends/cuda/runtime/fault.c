@@ -2,8 +2,8 @@
 /*
  * A context that is lost: by an illegal address, say, in a user's kernel. The driver tells of that at whatever is asked
  * next, and never which kernel it was; so the error names all that may have been: what was started and has not been
- * waited for since. Each thing that is started notes when, as the device counts starts, a lane each; each wait that is
- * well notes up to which start its lane is good. That costs a launch one addition and one store. The names are put
+ * waited for since. Each thing that is started notes when, as the device counts starts, a stream each; each wait that
+ * is well notes up to which start its stream is good. That costs a launch one addition and one store. The names are put
  * together when a fault has been met, from programs and kernels that are there still: one is let go only when the
  * streams have been waited for.
  */
@@ -60,8 +60,8 @@ void tn__cuda_work_remove(tn__cuda_device *device, const tn__cuda_work *work)
 void tn__cuda_good(tn__cuda_device *device, tn__cuda_point point)
 {
     pthread_mutex_lock(&device->fault_lock);
-    if (device->lane[point.lane].good < point.started)
-        device->lane[point.lane].good = point.started;
+    if (device->streams[point.stream].good < point.started)
+        device->streams[point.stream].good = point.started;
     pthread_mutex_unlock(&device->fault_lock);
 }
 
@@ -69,9 +69,9 @@ void tn__cuda_good(tn__cuda_device *device, tn__cuda_point point)
 static uint64_t under_way(const tn__cuda_device *device, const tn__cuda_work *work)
 {
     uint64_t last = 0;
-    for (int i = 0; i < TN__LANES; i++) {
+    for (int i = 0; i < TN__STREAMS; i++) {
         uint64_t started = atomic_load_explicit(&work->started[i], memory_order_relaxed);
-        if (started > device->lane[i].good && started > last)
+        if (started > device->streams[i].good && started > last)
             last = started;
     }
     return last;

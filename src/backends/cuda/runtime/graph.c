@@ -390,6 +390,6 @@ tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *s
     *done = true;
     graph->used = ++cache->uses;
     const char *label = tn__cuda_step_name(step->step);
-    return run->lane ? tn__cuda_graph_launch_beside(run, graph, label)
+    return run->number ? tn__cuda_graph_launch_beside(run, graph, label)
                      : tn__cuda_series_add(run->device, cache, graph, label);
 }

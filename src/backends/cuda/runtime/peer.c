@@ -15,12 +15,12 @@ tn_status tn__cuda_be_sure(tn__cuda_device *device, const char *why)
     uint64_t last = device->may_fail;
     if (device->sure >= last)
         return TN_OK;
-    for (uint32_t lanes = device->owner->lanes | 1; lanes && status == TN_OK; lanes &= lanes - 1) {
-        int lane = __builtin_ctz(lanes);
-        CUresult result = device->driver->cuStreamQuery(device->lane[lane].stream);
+    for (uint32_t streams = device->owner->streams | 1; streams && status == TN_OK; streams &= streams - 1) {
+        int stream = __builtin_ctz(streams);
+        CUresult result = device->driver->cuStreamQuery(device->streams[stream].handle);
         if (result == CUDA_ERROR_NOT_READY) {
             status = tn__cuda_may_wait(device, why);
-            result = status == TN_OK ? tn__cuda_finish_lane(device, lane) : CUDA_SUCCESS;
+            result = status == TN_OK ? tn__cuda_finish_stream(device, stream) : CUDA_SUCCESS;
         }
         if (status == TN_OK)
             status = tn__cuda_check(device, result, "to");
@@ -46,7 +46,7 @@ static void reach(tn__cuda_device *device, const tn__cuda_device *other)
         (void)driver->cuCtxEnablePeerAccess(other->context, 0);
 }
 
-/* The end of this thread's lane now, for other devices. */
+/* The end of this thread's stream now, for other devices. */
 static tn_status hand_over(tn__cuda_device *device)
 {
     const tn__cuda_driver *driver = device->driver;
@@ -58,7 +58,7 @@ static tn_status hand_over(tn__cuda_device *device)
                : status;
 }
 
-/* This thread's lane waits for what the other device has handed over. */
+/* This thread's stream waits for what the other device has handed over. */
 static tn_status follow(tn__cuda_device *device, const tn__cuda_device *other)
 {
     const tn__cuda_driver *driver = device->driver;

@@ -55,8 +55,8 @@ static void look(tn__cuda_device *device, double end)
     bool told = device->told;
     if (!device->faulted && device->driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS) {
         (void)tn__cuda_flush(device); /* which tells nobody who could still ask */
-        for (uint32_t lanes = device->owner->lanes | 1; lanes && !device->faulted; lanes &= lanes - 1)
-            (void)tn__cuda_latch(device, ask(device, device->lane[__builtin_ctz(lanes)].stream, end));
+        for (uint32_t streams = device->owner->streams | 1; streams && !device->faulted; streams &= streams - 1)
+            (void)tn__cuda_latch(device, ask(device, device->streams[__builtin_ctz(streams)].handle, end));
     }
     if (device->faulted && !told)
         tn__log(TN__LOG_ERROR, "cuda", "%s; no call has waited for it: tn_synchronize would have failed",

@@ -110,7 +110,7 @@ tn_status tn__cuda_graph_launch_beside(const tn__cuda_run *run, const tn__cuda_g
 {
     CUresult result = run->device->libraries->graphs.cuGraphLaunch(graph->exec, run->stream);
     if (result == CUDA_SUCCESS)
-        tn__cuda_note(run->device, graph->work, run->lane);
+        tn__cuda_note(run->device, graph->work, run->number);
     return tn__cuda_check(run->device, result, label);
 }
 

@@ -2,8 +2,8 @@
 /*
  * Transfers between host memory and the device, through pieces of pinned memory. What is written to the device is
  * copied into a piece, and the caller goes on while the GPU fetches it, unless all pieces are under way: small writes
- * of a lane lie behind one another in one piece. What is read is waited for; meanwhile other threads may ask for work,
- * and for other pieces.
+ * of a stream lie behind one another in one piece. What is read is waited for; meanwhile other threads may ask for
+ * work, and for other pieces.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ typedef struct piece {
     char *memory;
     CUevent done; /* of the last transfer through it */
     tn__cuda_point point; /* of that */
-    int lane;     /* that this was asked of: all that is under way through a piece is one lane's */
+    int stream;     /* that this was asked of: all that is under way through a piece is one stream's */
     bool held;    /* what was read into it has not been copied out */
     uint64_t asked; /* number of that transfer; 0: none yet */
 } piece;
@@ -28,8 +28,8 @@ struct tn__cuda_staging {
     piece piece[PIECES];
     int count, next;
     uint64_t asked;         /* transfers so far */
-    int open[TN__LANES];    /* a lane's piece that small writes go to; -1: none */
-    size_t used[TN__LANES]; /* bytes of that */
+    int open[TN__STREAMS];    /* a stream's piece that small writes go to; -1: none */
+    size_t used[TN__STREAMS]; /* bytes of that */
     pthread_cond_t let_go;  /* of a piece that was held */
 };
 
@@ -74,49 +74,49 @@ static tn_status staging_open(tn__cuda_device *device)
         return status;
     }
     pthread_cond_init(&staging->let_go, NULL);
-    for (int lane = 0; lane < TN__LANES; lane++)
-        staging->open[lane] = -1;
+    for (int stream = 0; stream < TN__STREAMS; stream++)
+        staging->open[stream] = -1;
     device->staging = staging;
     return TN_OK;
 }
 
-/* The next piece that nothing uses, else -1. Of a lane, what was asked for behind something that is under way is so,
+/* The next piece that nothing uses, else -1. Of a stream, what was asked for behind something that is under way is so,
  * too. */
 static int idle_piece(const tn__cuda_device *device)
 {
     const tn__cuda_staging *staging = device->staging;
-    uint64_t busy[TN__LANES];
-    uint32_t lanes = 0; /* for which there is a word in it */
+    uint64_t busy[TN__STREAMS];
+    uint32_t streams = 0; /* for which there is a word in it */
     for (int i = 0; i < staging->count; i++) {
         int number = (staging->next + i) % staging->count;
         const piece *p = &staging->piece[number];
-        if (p->held || (lanes >> p->lane & 1 && p->asked > busy[p->lane]))
+        if (p->held || (streams >> p->stream & 1 && p->asked > busy[p->stream]))
             continue;
         if (device->driver->cuEventQuery(p->done) == CUDA_SUCCESS)
             return number;
-        lanes |= (uint32_t)1 << p->lane;
-        busy[p->lane] = p->asked;
+        streams |= (uint32_t)1 << p->stream;
+        busy[p->stream] = p->asked;
     }
     return -1;
 }
 
-/* The piece to wait for: this lane's oldest, as others may be waiting for something long, else the oldest; -1: all are
- * held. */
+/* The piece to wait for: this stream's oldest, as others may be waiting for something long, else the oldest; -1: all
+ * are held. */
 static int busy_piece(const tn__cuda_device *device)
 {
     const tn__cuda_staging *staging = device->staging;
-    int lane = tn__lane(device->owner), own = -1, any = -1;
+    int stream = tn__stream_number(device->owner), own = -1, any = -1;
     for (int i = 0; i < staging->count; i++) {
         const piece *p = &staging->piece[i];
-        int *oldest = p->lane == lane ? &own : &any;
+        int *oldest = p->stream == stream ? &own : &any;
         if (!p->held && (*oldest < 0 || p->asked < staging->piece[*oldest].asked))
             *oldest = i;
     }
     return own >= 0 ? own : any;
 }
 
-/* A piece that nothing uses any more, for this lane's next transfer. Where all are under way, writes get more; if there
- * is no memory for these, they wait, as they do once there are all. */
+/* A piece that nothing uses any more, for this stream's next transfer. Where all are under way, writes get more; if
+ * there is no memory for these, they wait, as they do once there are all. */
 static tn_status take_piece(tn__cuda_device *device, bool writes, int *taken)
 {
     tn__cuda_staging *staging = device->staging;
@@ -134,39 +134,39 @@ static tn_status take_piece(tn__cuda_device *device, bool writes, int *taken)
     if (status != TN_OK)
         return status;
     piece *p = &staging->piece[number];
-    if (staging->open[p->lane] == number)
-        staging->open[p->lane] = -1;
-    p->lane = tn__lane(device->owner);
+    if (staging->open[p->stream] == number)
+        staging->open[p->stream] = -1;
+    p->stream = tn__stream_number(device->owner);
     staging->next = (number + 1) % staging->count;
     *taken = number;
     return TN_OK;
 }
 
-/* Room for a write of this lane: behind its last ones, else in a piece of its own. */
+/* Room for a write of this stream: behind its last ones, else in a piece of its own. */
 static tn_status take_room(tn__cuda_device *device, size_t bytes, int *taken, size_t *at)
 {
     tn__cuda_staging *staging = device->staging;
-    int lane = tn__lane(device->owner);
-    if (staging->open[lane] < 0 || PIECE - staging->used[lane] < bytes) {
+    int stream = tn__stream_number(device->owner);
+    if (staging->open[stream] < 0 || PIECE - staging->used[stream] < bytes) {
         tn_status status = take_piece(device, true, taken);
         if (status != TN_OK)
             return status;
-        staging->open[lane] = *taken;
-        staging->used[lane] = 0;
+        staging->open[stream] = *taken;
+        staging->used[stream] = 0;
     }
-    *taken = staging->open[lane];
-    *at = staging->used[lane];
-    staging->used[lane] = (*at + bytes + APART - 1) / APART * APART;
+    *taken = staging->open[stream];
+    *at = staging->used[stream];
+    staging->used[stream] = (*at + bytes + APART - 1) / APART * APART;
     return TN_OK;
 }
 
 /* ---- both ways ---- */
 
-/* Behind what this lane was asked to do with a piece. */
+/* Behind what this stream was asked to do with a piece. */
 static tn_status mark(tn__cuda_device *device, piece *used, const char *what)
 {
     used->asked = ++device->staging->asked;
-    used->point = tn__cuda_here(device, tn__lane(device->owner));
+    used->point = tn__cuda_here(device, tn__stream_number(device->owner));
     return tn__cuda_check(device, device->driver->cuEventRecord(used->done, tn__cuda_stream(device)), what);
 }
 

@@ -5,18 +5,18 @@
 
 typedef struct event {
     CUevent event;
-    _Atomic int lane; /* that it was recorded in */
+    _Atomic int stream; /* that it was recorded in */
     _Atomic uint64_t started; /* see tn__cuda_point */
 } event;
 
-static tn_status stream_wait(tn__device *owner, int lane)
+static tn_status stream_wait(tn__device *owner, int stream)
 {
     tn__cuda_device *device = tn__cuda_of(owner);
     tn_status status = tn__cuda_enter(device, "stream_synchronize");
     if (status == TN_OK)
         status = tn__cuda_may_wait(device, "stream_synchronize");
     if (status == TN_OK)
-        status = tn__cuda_check(device, tn__cuda_finish_lane(device, lane), "stream_synchronize");
+        status = tn__cuda_check(device, tn__cuda_finish_stream(device, stream), "stream_synchronize");
     return status == TN_OK ? tn__cuda_look(device) : status;
 }
 
@@ -59,20 +59,20 @@ static tn_status event_record(tn__device *owner, void *handle)
     tn_status status = tn__cuda_enter(device, "event_record");
     if (status != TN_OK)
         return status;
-    tn__cuda_point here = tn__cuda_here(device, tn__lane(owner));
-    recorded->lane = here.lane;
+    tn__cuda_point here = tn__cuda_here(device, tn__stream_number(owner));
+    recorded->stream = here.stream;
     recorded->started = here.started;
     return tn__cuda_check(device, device->driver->cuEventRecord(recorded->event, tn__cuda_stream(device)),
                           "event_record");
 }
 
-/* A lane that waits for an event of its own is behind it already. */
+/* A stream that waits for an event of its own is behind it already. */
 static tn_status event_follow(tn__device *owner, void *handle)
 {
     tn__cuda_device *device = tn__cuda_of(owner);
     event *awaited = handle;
     tn_status status = tn__cuda_enter(device, "event_wait");
-    if (status != TN_OK || awaited->lane == tn__lane(owner))
+    if (status != TN_OK || awaited->stream == tn__stream_number(owner))
         return status;
     return tn__cuda_check(device, device->driver->cuStreamWaitEvent(tn__cuda_stream(device), awaited->event, 0),
                           "event_wait");
@@ -83,7 +83,7 @@ static tn_status event_wait(tn__device *owner, void *handle)
     tn__cuda_device *device = tn__cuda_of(owner);
     event *awaited = handle;
     tn_status status = tn__cuda_enter(device, "event_synchronize");
-    tn__cuda_point point = {awaited->lane, awaited->started};
+    tn__cuda_point point = {awaited->stream, awaited->started};
     return status == TN_OK ? tn__cuda_wait_event(device, awaited->event, point, "event_synchronize") : status;
 }
 
@@ -123,11 +123,11 @@ static void stream_give(tn__device *owner)
 static tn_status stream_enter(tn__device *owner) { return tn__cuda_enter_held(tn__cuda_of(owner), "comm"); }
 
 const tn__stream_ops tn__cuda_streams = {
-    .stream_new = tn__cuda_lane_new,
-    .stream_free = tn__cuda_lane_free,
+    .stream_new = tn__cuda_stream_new,
+    .stream_free = tn__cuda_stream_free,
     .stream_wait = stream_wait,
     .stream_native = stream_native,
-    .stream_order = tn__cuda_lane_order,
+    .stream_order = tn__cuda_stream_order,
     .event_new = event_new,
     .event_free = event_free,
     .event_record = event_record,
