@@ -44,8 +44,40 @@ static void test_child(void **state)
     device->ops->release(device, memory, sizeof host);
 }
 
+/* What the parent had begun to read, the child is told the same of, though a thread of the parent's held the device's
+ * lock when it forked. */
+static void test_begun(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    pthread_mutex_t *lock = &tn__cuda_of(device)->lock;
+    char host[16] = "carbon";
+    void *memory = device->ops->allocate(device, sizeof host);
+    assert_non_null(memory);
+    assert_int_equal(device->ops->write(device, memory, host, sizeof host), TN_OK);
+    void *begun = device->ops->read_begin(device, memory, sizeof host);
+    assert_non_null(begun);
+    pthread_mutex_lock(lock);
+    pid_t child = fork();
+    if (child == 0) {
+        bool done = false;
+        alarm(10);
+        bool read = device->ops->read_end(device, begun, host, sizeof host, false, &done) == TN_OK;
+        _exit(refused(device, read) && done ? 0 : 1);
+    }
+    pthread_mutex_unlock(lock);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    bool done = false;
+    memset(host, 0, sizeof host);
+    assert_int_equal(device->ops->read_end(device, begun, host, sizeof host, true, &done), TN_OK);
+    assert_string_equal(host, "carbon");
+    device->ops->release(device, memory, sizeof host);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_child)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_child), cmocka_unit_test(test_begun)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -319,6 +319,10 @@ tn_status tn__cuda_read_end(tn__device *owner, void *begun, void *host, size_t b
     tn__cuda_device *device = tn__cuda_of(owner);
     piece *from = begun;
     tn_status status = tn__cuda_enter_held(device, "read");
+    if (tn__cuda_is_child()) {
+        *done = true; /* with the parent's memory and locks, which its other threads may have held at the fork */
+        return status;
+    }
     CUresult result = status == TN_OK ? device->driver->cuEventQuery(from->done) : CUDA_SUCCESS;
     *done = wait || status != TN_OK || result != CUDA_ERROR_NOT_READY;
     if (!*done)
