@@ -18,6 +18,7 @@
 #ifndef TANSO_TRAINER_H
 #define TANSO_TRAINER_H
 
+#include <tanso/comm.h>
 #include <tanso/data.h>
 #include <tanso/io.h>
 #include <tanso/optim.h>
@@ -308,6 +309,10 @@ typedef struct tn_trainer_opts {
     bool ctrl_c;                   /* the same on SIGINT and SIGTERM, whose handlers are as before after the run; a
                                       second one ends the process as ever */
     bool quiet;                    /* do not show an error on stderr when it ends the run */
+    tn_comm *comm;                 /* whose ranks all do this run: one that is asked to stop ends it on all of them,
+                                      after the same iteration; triggers by seconds go by rank 0's clock, which it
+                                      tells twenty times a second at most; early stopping and reducing on a plateau
+                                      go by means over the ranks. Default: this process alone */
 } tn_trainer_opts;
 
 /* Takes over the updater and the trigger in any case. */

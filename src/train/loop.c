@@ -63,11 +63,6 @@ static tn_status iterate(tn_trainer *trainer)
     return tn__or_latched(status);
 }
 
-static bool asked_to_stop(const tn_trainer *trainer)
-{
-    return (trainer->stop_flag && *trainer->stop_flag) || (trainer->ctrl_c && tn__interrupted());
-}
-
 /* Whether what is gone on from has been trained for as long as this run is to be, or longer. */
 static bool is_past(const tn_trainer *trainer)
 {
@@ -84,8 +79,8 @@ static tn_status loop(tn_trainer *trainer)
     if (is_past(trainer))
         return tn_error_code();
     while (status == TN_OK) {
-        trainer->stopped = asked_to_stop(trainer);
-        if (trainer->stopped)
+        status = tn__meet_to_stop(trainer);
+        if (status != TN_OK || trainer->stopped)
             break;
         if (tn_trigger_fire(trainer->stop, trainer)) {
             tn__trigger_ended(trainer->stop);
@@ -239,6 +234,7 @@ tn_status tn_trainer_run(tn_trainer *trainer)
     trainer->running = true;
     trainer->runner = tn__thread_number();
     trainer->began = tn__seconds();
+    tn__meetings_begin(trainer);
     int depth = tn__report_depth();
     tn__report_hold();
     status = run(trainer);

@@ -39,5 +39,8 @@ tn_status tn__meter_restore(tn_meter *meter, const tn__meter_sums *sums);
 tn_status tn__summary_far(tn_summary *summary, int *count, tn_meter ***far);
 /* Means over what all ranks have added, who have the same keys, in one order; deviations stay a rank's own. */
 tn_status tn__summary_share(tn_summary *summary, tn_comm *comm);
+/* What was added under a key: zeros, where nothing was; and the same again, on a device where there is a total. */
+tn_status tn__summary_read(tn_summary *summary, const char *key, tn__meter_sums *sums);
+tn_status tn__summary_restore(tn_summary *summary, const char *key, tn_device device, const tn__meter_sums *sums);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct tn__named_part {
     tn_extension *(*make)(tn__making *making); /* NULL: there is no extension, or settings that say why */
     const char *every; /* its trigger unless the setting `every` gives one; NULL: the extension's usual one */
     bool own_every;    /* `make` asks for that setting */
-    bool gathers;      /* all ranks have it, where what they have in parts is to be brought together for it */
+    bool gathers;      /* all ranks have it, as what they have apart is brought together for it */
     bool writes;       /* files into the run's folder */
     bool reads_log;    /* entries of a log report */
 } tn__named_part;

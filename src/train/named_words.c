@@ -129,7 +129,7 @@ static tn_status add_word(tn__run *run, char *word, bool schedule)
     if (settings)
         *settings++ = '\0';
     const tn__named_part *row = find(word, schedule);
-    if (row && run && run->follows && (row->writes || row->reads_log) && !(row->gathers && run->shard))
+    if (row && run && run->follows && (row->writes || row->reads_log) && !row->gathers)
         return TN_OK; /* files and lines are another rank's */
     return row ? add_row(run, row, settings) : unknown(word, schedule);
 }

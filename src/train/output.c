@@ -214,16 +214,10 @@ static bool due_fire(tn_trainer *trainer, void *user)
     bool due = is_due(run, trainer);
     if (!run->snapshot_every)
         return due;
-    return in_parts(run) ? run->brought : tn_trigger_fire(run->snapshot_every, trainer);
+    return run->comm ? run->brought : tn_trigger_fire(run->snapshot_every, trainer);
 }
 
-static tn_status due_serialize(const tn_serializer *s, void *user)
-{
-    tn__run *run = user;
-    return run->snapshot_every ? tn_serialize_trigger(s, "every", run->snapshot_every) : TN_OK;
-}
-
-static const tn_trigger_kind due_kind = {.name = "due", .fire = due_fire, .serialize = due_serialize};
+static const tn_trigger_kind due_kind = {.name = "due", .fire = due_fire};
 
 int64_t tn__output_snapshot(const tn__run *run)
 {
@@ -285,7 +279,15 @@ static const tn_extension_kind files_kind = {.name = "files",
                                              .on_stop = files_on_stop,
                                              .finalize = files_finalize};
 
-/* ---- the extension that brings together what ranks have in parts, before the snapshot ---- */
+/* ---- the extension that brings together what ranks have apart, before the snapshot ---- */
+
+/* What they have in parts and, within an epoch, the losses that each has added up. */
+static tn_status bring(tn_trainer *trainer, tn__run *run)
+{
+    tn_status status = in_parts(run) ? tn_optimizer_gather(run->optimizer) : TN_OK;
+    return status == TN_OK && !tn_trainer_is_new_epoch(trainer) ? tn__record_tell(run, tn_trainer_iteration(trainer))
+                                                                : status;
+}
 
 /* On all ranks alike: so it is here that the words' trigger is asked. A snapshot that is due is taken at once, as later
  * ones find parts again. */
@@ -293,15 +295,33 @@ static tn_status together_call(tn_trainer *trainer, void *user)
 {
     tn__run *run = user;
     run->brought = run->snapshot_every && tn_trigger_fire(run->snapshot_every, trainer);
-    return run->brought || tn_trainer_is_new_epoch(trainer) ? tn_optimizer_gather(run->optimizer) : TN_OK;
+    return run->brought || tn_trainer_is_new_epoch(trainer) ? bring(trainer, run) : TN_OK;
 }
 
-static const tn_extension_kind together_kind = {.name = "together", .priority = -50, .call = together_call};
+/* All ranks stop after the same iteration. */
+static tn_status together_on_stop(tn_trainer *trainer, void *user)
+{
+    return tn_trainer_iteration(trainer) > 0 ? bring(trainer, user) : TN_OK;
+}
+
+/* A run that ends early does so on all ranks, and may end within an epoch. */
+static void together_finalize(tn_trainer *trainer, void *user)
+{
+    const tn__run *run = user;
+    if (run->stopped_early && !tn_trainer_stopped(trainer) && !*tn_trainer_error(trainer))
+        bring(trainer, user);
+}
+
+static const tn_extension_kind together_kind = {.name = "together",
+                                                .priority = -50,
+                                                .call = together_call,
+                                                .on_stop = together_on_stop,
+                                                .finalize = together_finalize};
 
 tn_status tn__output_extend(tn__run *run)
 {
     tn_status status = TN_OK;
-    if (run->out && in_parts(run))
+    if (run->out && run->comm)
         status = tn_extend_with(run->trainer, tn_extension_new(&together_kind, run), NULL);
     if (!run->out || run->follows || status != TN_OK)
         return status;

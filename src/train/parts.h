@@ -149,6 +149,13 @@ typedef struct tn__registered {
     bool before_training;
 } tn__registered;
 
+/* meeting.c: where the ranks of one run meet. */
+typedef struct tn__meetings {
+    tn_comm *comm;      /* NULL: the run is this process's alone */
+    int64_t next, last; /* iterations after which they meet next, have met last */
+    double at, elapsed; /* the last time: by tn__seconds, and what rank 0 told of its tn_trainer_elapsed_time */
+} tn__meetings;
+
 struct tn_trainer {
     tn__object object;
     tn__error *error;
@@ -170,6 +177,7 @@ struct tn_trainer {
     double began, elapsed_before; /* of tn__seconds; elapsed by earlier runs */
     double now;                   /* of tn__seconds_about in this iteration, 0: not asked */
     tn__error *failure;           /* what ends the run, while extensions are told */
+    tn__meetings meetings;
 };
 tn_status tn__trainer_raise(const tn_trainer *trainer, const char *operation);
 /* By tn__seconds_about, read once an iteration: what runs each iteration and asks only whether it is time. */
@@ -181,6 +189,14 @@ tn_status tn__trainer_fill(tn_trainer *trainer, const tn_serializer *root);
 /* Loads an archive that this library wrote or, unless `own`, Chainer's. */
 tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const char *path, bool own,
                               const tn_load_opts *opts);
+
+/* ---- meeting.c ---- */
+/* At the beginning of a run. */
+void tn__meetings_begin(tn_trainer *trainer);
+/* Between two iterations: sets `stopped`, where this rank was asked to stop or, with several, any of them. */
+tn_status tn__meet_to_stop(tn_trainer *trainer);
+/* The elapsed time that triggers go by: the same on all ranks, and so up to a twentieth of a second old. */
+double tn__trainer_told_time(const tn_trainer *trainer);
 
 /* ---- interrupts.c ---- */
 /* SIGINT and SIGTERM raise a flag of the process from here on, in the thread's own stack for signals. */

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 #include "train/ext.h"
+#include "train/meter.h"
+#include "train/parts.h"
 
 #define OPERATION "ReduceOnPlateau"
 
@@ -66,6 +68,10 @@ static tn_status call(tn_trainer *trainer, void *user)
         p->seen = true; /* once is enough */
         return TN_OK;
     }
+    tn_comm *comm = trainer->meetings.comm;
+    status = comm ? tn__summary_share(p->summary, comm) : TN_OK; /* all ranks lower the same */
+    if (status != TN_OK)
+        return status;
     double mean = tn_summary_mean(p->summary, p->key);
     tn_summary_clear(p->summary);
     return !tn__latched() ? look(p, mean) : tn_error_code();

@@ -10,6 +10,7 @@
 #include <tanso/device.h>
 #include <tanso/engine.h>
 #include "core/clock.h"
+#include "comm/comm.h"
 #include "train/meter.h"
 #include "train/parts.h"
 #include "train/run.h"
@@ -169,10 +170,95 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     tn__run *run = user;
     run->looked = tn_trainer_iteration(trainer);
     run->began = tn__seconds();
+    run->told = -1;
     return TN_OK;
 }
 
 /* ---- snapshots ---- */
+
+/* Each rank adds its own losses up, and one writes the snapshot: so that keeps the sums of all of them, apart, as those
+ * of as many ranks then go on in the order of a run that was not stopped. */
+enum { HAS_TOTAL, TOTAL, AT_ONCE, WEIGHT, RANK_LOSS };
+#define RANK_LOSSES "rank_losses"
+
+tn_status tn__record_tell(tn__run *run, int64_t iteration)
+{
+    tn__meter_sums sums;
+    tn_shape own = {.ndim = 1, .dim = {RANK_LOSS}};
+    size_t bytes = sizeof(double) * RANK_LOSS * (size_t)tn_comm_size(run->comm);
+    tn_status status = tn__summary_read(run->losses, LOSS, &sums);
+    const double told[] = {sums.has_total, sums.total, sums.at_once, sums.weight};
+    if (!run->rank_losses)
+        run->rank_losses = tn__alloc(bytes);
+    if (status == TN_OK && !run->rank_losses)
+        status = tn__fail_memory("train", bytes);
+    if (status != TN_OK)
+        return tn__comm_break(run->comm, true); /* the others wait */
+    TN_SCOPE {
+        const tn_create_opts on_host = {.device = tn_cpu()};
+        tn_array *all = tn_comm_all_gather(run->comm, tn_from_host_with(told, own, TN_FLOAT64, &on_host));
+        status = tn_to_host(all, run->rank_losses, bytes);
+    }
+    run->told = iteration;
+    return status;
+}
+
+static tn_status save_rank_losses(const tn_serializer *s, const tn__run *run)
+{
+    tn_shape shape = {.ndim = 2, .dim = {tn_comm_size(run->comm), RANK_LOSS}};
+    const tn_create_opts on_host = {.device = tn_cpu()};
+    TN_SCOPE tn__serializer_put(s, RANK_LOSSES, tn_from_host_with(run->rank_losses, shape, TN_FLOAT64, &on_host));
+    return tn_error_code();
+}
+
+/* This rank's, of as many. */
+static tn_status take_rank_losses(const tn_serializer *s, tn__run *run, int64_t ranks, const double *told)
+{
+    int64_t own = run->comm ? tn_comm_size(run->comm) : 1;
+    if (ranks != own)
+        return tn__fail(TN_ERR_VALUE, "train",
+                        "'%s' was made within an epoch, by %" PRId64 " ranks, each of which has taken its share of the "
+                        "samples: go on from there with as many; snapshots of an epoch's end are for any number",
+                        s->file, ranks);
+    told += RANK_LOSS * (run->comm ? tn_comm_rank(run->comm) : 0);
+    const tn__meter_sums sums = {told[HAS_TOTAL] != 0, told[TOTAL], told[AT_ONCE], told[WEIGHT]};
+    tn_summary_clear(run->losses);
+    return sums.weight > 0 ? tn__summary_restore(run->losses, LOSS, run->device, &sums) : TN_OK;
+}
+
+static tn_status load_rank_losses(const tn_serializer *s, tn__run *run)
+{
+    tn_status status = TN_OK;
+    if (!tn_serializer_has(s, RANK_LOSSES)) /* of a process alone, or of an epoch's end */
+        return TN_OK;
+    TN_SCOPE {
+        tn_array *told = tn__serializer_get(s, RANK_LOSSES);
+        bool good = told && tn_ndim(told) == 2 && tn_dim(told, 1) == RANK_LOSS && tn_dtype_of(told) == TN_FLOAT64;
+        int64_t ranks = good ? tn_dim(told, 0) : 0;
+        TN__FREED double *numbers = tn__alloc(sizeof(double) * RANK_LOSS * (size_t)ranks + 1);
+        if (!good)
+            status = told ? tn__fail(TN_ERR_FORMAT, "train", "'%s': %s is no list of the ranks' losses", s->file,
+                                     RANK_LOSSES) : tn_error_code();
+        else if (!numbers)
+            status = tn__fail_memory("train", sizeof(double) * RANK_LOSS * (size_t)ranks);
+        else
+            status = tn_to_host(told, numbers, sizeof(double) * RANK_LOSS * (size_t)ranks);
+        if (status == TN_OK)
+            status = take_rank_losses(s, run, ranks, numbers);
+    }
+    return status;
+}
+
+/* When the words' own snapshots are due: here, as all ranks ask that, and one alone has the snapshot's extension. */
+static tn_status serialize_every(const tn_serializer *s, tn__run *run)
+{
+    bool there = run->snapshot_every != NULL;
+    if (s->loading && !tn_serializer_has(s, "has_every"))
+        return TN_OK;
+    tn_status status = tn_serialize_bool(s, "has_every", &there);
+    return status == TN_OK && there && run->snapshot_every ? tn_serialize_trigger(s, "every", run->snapshot_every)
+                                                           : status;
+}
 
 static tn_status serialize(const tn_serializer *s, void *user)
 {
@@ -184,6 +270,12 @@ static tn_status serialize(const tn_serializer *s, void *user)
         status = tn__config_archive(&run->words, s->archive);
     if (status == TN_OK)
         status = tn_serialize_summary(s, "losses", run->losses);
+    if (status == TN_OK && s->loading)
+        status = load_rank_losses(s, run);
+    else if (status == TN_OK && run->rank_losses && run->told == tn_trainer_iteration(run->trainer))
+        status = save_rank_losses(s, run);
+    if (status == TN_OK)
+        status = serialize_every(s, run);
     if (status == TN_OK)
         status = tn_serialize_double(s, "spent", &spent);
     if (status == TN_OK && s->loading)

@@ -30,6 +30,8 @@ typedef struct tn__run {
     tn__history history;
     tn__lines lines;
     tn_summary *losses;    /* of the epoch under way, weighted by samples */
+    double *rank_losses;   /* what each rank had added to them after iteration `told`: RANK_LOSS numbers a rank */
+    int64_t told;
     int64_t looked;        /* the iteration whose loss was looked at last */
     double began, trained; /* the epoch, and its last update, by tn__seconds */
     double spent;          /* seconds of the epoch before the run was resumed */
@@ -66,6 +68,8 @@ tn_array *tn__task_loss(bool classifies, const tn_array *y, const tn_array *t);
 /* The extension that keeps the run's history, says each epoch's line, and looks whether losses are finite. The run is
  * borrowed. */
 tn_extension *tn__record_new(tn__run *run);
+/* For a snapshot within an epoch: all ranks tell what losses each has added up. */
+tn_status tn__record_tell(tn__run *run, int64_t iteration);
 /* The run's loss function, which adds losses to the record. */
 tn_array *tn__record_loss(tn_layer *model, const tn_batch *batch, void *run);
 

@@ -203,6 +203,19 @@ tn_status tn__summary_share(tn_summary *summary, tn_comm *comm)
     return status;
 }
 
+tn_status tn__summary_read(tn_summary *summary, const char *key, tn__meter_sums *sums)
+{
+    const entry *e = find(summary, key);
+    *sums = (tn__meter_sums){0};
+    return e ? tn__meter_read(e->value, sums) : TN_OK;
+}
+
+tn_status tn__summary_restore(tn_summary *summary, const char *key, tn_device device, const tn__meter_sums *sums)
+{
+    const entry *e = place(summary, key, device);
+    return e ? tn__meter_restore(e->value, sums) : tn__error_status(tn__error_last());
+}
+
 tn_status tn_summary_add_observation(tn_summary *summary, const tn_observation *observation)
 {
     tn_status status = TN_OK;

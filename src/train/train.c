@@ -169,6 +169,7 @@ static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
     tn_trainer_opts trainer_opts = {.stop = tn__stop_new(run),
                                     .out = run->out && !run->follows ? run->out : ".", /* where nothing is made */
                                     .stop_flag = opts->stop,
+                                    .comm = run->comm,
                                     .quiet = true};
     tn_evaluator_opts evaluating = {.comm = run->comm};
     tn_updater_opts updating = {.loss = tn__record_loss, .user = run, .devices = run->devices};
@@ -325,6 +326,7 @@ static void run_free(tn__run *run)
         tn_trigger_free(run->stoppers[i]);
     tn_trigger_free(run->snapshot_every);
     tn_summary_free(run->losses);
+    tn__free(run->rank_losses);
     tn_loader_free(run->train);
     tn_loader_free(run->test);
     tn_optimizer_free(run->optimizer);

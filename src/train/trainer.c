@@ -2,6 +2,7 @@
 /* Trainers: making and freeing them, registering extensions, asking them about a run. */
 #include <math.h>
 #include <string.h>
+#include "comm/comm.h"
 #include "core/clock.h"
 #include "core/options.h"
 #include "optim/optimizer.h"
@@ -29,12 +30,15 @@ static tn_status init(tn_trainer *trainer, const tn_trainer_opts *opts)
     tn_status status = tn__updater_raise(trainer->updater);
     if (status == TN_OK && trainer->stop)
         status = tn__trigger_raise(trainer->stop);
+    if (status == TN_OK && opts->comm)
+        status = tn__comm_of_processes(opts->comm, "trainer_new");
     const char *out = opts->out ? opts->out : "result";
     bool clean = !tn__latched();
     if (status == TN_OK && !*out)
         status = tn__fail(TN_ERR_VALUE, "trainer_new", "expected the name of a folder for results, got \"\"");
     if (status != TN_OK)
         return status;
+    trainer->meetings.comm = opts->comm && opts->comm->place.size > 1 ? opts->comm : NULL;
     trainer->out = tn__strdup(out);
     trainer->reporter = tn_reporter_new();
     trainer->observation = tn_observation_new();

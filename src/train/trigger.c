@@ -191,7 +191,7 @@ typedef struct timed {
 static bool timed_fire(tn_trainer *trainer, void *user)
 {
     timed *t = user;
-    if (!(t->next < tn_trainer_elapsed_time(trainer)))
+    if (!(t->next < tn__trainer_told_time(trainer)))
         return false;
     t->next += t->period;
     return true;

@@ -9,6 +9,7 @@
 #include "core/options.h"
 #include "train/chainer.h"
 #include "train/ext.h"
+#include "train/meter.h"
 
 #define OWNER "another trigger"
 
@@ -192,9 +193,11 @@ typedef struct early {
     double best;
 } early;
 
-/* A look at the mean; whether patience is at its end. */
-static bool early_look(early *e)
+/* A look at the mean, of all ranks where several do the run: they end it together. Whether patience is at its end. */
+static bool early_look(early *e, tn_comm *comm)
 {
+    if (comm && tn__summary_share(e->watched.values, comm) != TN_OK)
+        return false;
     double mean = watched_take(&e->watched);
     bool better = e->greater ? mean > e->best : mean < e->best;
     e->count = better ? 0 : e->count + 1;
@@ -228,7 +231,7 @@ static bool early_fire(tn_trainer *trainer, void *user)
         return false;
     }
     e->looked = true;
-    return early_look(e) && !tn__latched();
+    return early_look(e, trainer->meetings.comm) && !tn__latched();
 }
 
 static tn_status early_serialize(const tn_serializer *s, void *user)

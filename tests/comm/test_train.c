@@ -94,6 +94,20 @@ static void stop_early(const char *operation, tn_dtype dtype, tn_shape shape, vo
     stop = stop || (strcmp(operation, "sigmoid") == 0 && ++*calls == 3);
 }
 
+/* The losses of a run's log, all digits of them. */
+static char whole_log[4000], again_log[4000];
+static void log_of(const char *out, char *text, size_t room)
+{
+    char command[1000];
+    snprintf(command, sizeof command, "grep -o '\"[a-z_]*loss\": *[^,}]*' '%s/log.jsonl'", out);
+    FILE *file = popen(command, "r");
+    size_t length = file ? fread(text, 1, room - 1, file) : 0;
+    text[length] = 0;
+    assert_non_null(file);
+    assert_int_equal(pclose(file), 0);
+    assert_non_null(strstr(text, "loss"));
+}
+
 /* In the middle of an epoch, too, where the words ask for it: a run that is stopped there is gone on with. */
 static void test_snapshots_between_epochs(void **state)
 {
@@ -115,6 +129,46 @@ static void test_snapshots_between_epochs(void **state)
         assert_int_equal(access(path, F_OK), 0);
         tn_epoch shared = figures(comm, 2, out, true, BATCH, TN_OK);
         assert_same_figures(&shared, &alone);
+        more = "";
+    }
+    shard = 0;
+}
+
+/* One rank alone is asked to stop, in the middle of an epoch: all do so after the same step, and what goes on from
+ * there, by as many ranks, has the figures of a run that was not stopped, to the last bit; fewer are told. */
+static void test_stopped(void **state)
+{
+    (void)state;
+    for (shard = 0; shard <= 1; shard++) {
+        char own[600], out[600], copy[1300];
+        snprintf(own, sizeof own, "%s/unstopped%d", folder, shard);
+        snprintf(out, sizeof out, "%s/stopped%d", folder, shard);
+        snprintf(copy, sizeof copy, "cp -r '%s' '%s-alone'", out, out);
+        more = shard ? "" : " snapshot:every=0.4ep";
+        tn_epoch whole = figures(comm, 2, own, false, BATCH, TN_OK);
+        int calls = 0;
+        if (rank == size - 1)
+            tn_set_function_hook(stop_early, &calls);
+        figures(comm, 2, out, false, BATCH, TN_ERR_STATE);
+        assert_non_null(strstr(tn_error(), "of epoch 1, as asked"));
+        tn_clear_error();
+        tn_set_function_hook(NULL, NULL);
+        stop = 0;
+        if (rank == 0)
+            assert_int_equal(system(copy), 0);
+        assert_int_equal(tn_comm_barrier(comm), TN_OK);
+        tn_epoch again = figures(comm, 2, out, true, BATCH, TN_OK);
+        assert_memory_equal(&again.train_loss, &whole.train_loss, sizeof again.train_loss);
+        assert_memory_equal(&again.test_loss, &whole.test_loss, sizeof again.test_loss);
+        if (rank == 0) {
+            log_of(own, whole_log, sizeof whole_log);
+            log_of(out, again_log, sizeof again_log);
+            assert_string_equal(again_log, whole_log);
+            snprintf(out, sizeof out, "%s/stopped%d-alone", folder, shard);
+            figures(NULL, 2, out, true, BATCH, size == 1 ? TN_OK : TN_ERR_VALUE);
+            tn_clear_error();
+        }
+        assert_int_equal(tn_comm_barrier(comm), TN_OK);
         more = "";
     }
     shard = 0;
@@ -156,7 +210,7 @@ int main(void)
     if (!ranks_begin(&comm, &rank, &size) || !ranks_folder(comm, folder))
         return 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone), cmocka_unit_test(test_shared_out),
-                                       cmocka_unit_test(test_snapshots_between_epochs),
+                                       cmocka_unit_test(test_snapshots_between_epochs), cmocka_unit_test(test_stopped),
                                        cmocka_unit_test(test_ranks_that_disagree),
                                        cmocka_unit_test(test_batch_that_ranks_do_not_divide)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

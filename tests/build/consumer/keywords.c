@@ -372,7 +372,8 @@ static void trainers(void)
     tn_report(net, "loss", tn_scalar(1), .weight = 2), tn_report_number(net, "loss", 1);
     tn_trainer *idle = tn_trainer_new(tn_updater_of(nothing, loader, sgd, .accumulate = 1));
     tn_trainer_free(idle);
-    tn_trainer *all = tn_trainer_new(tn_standard_updater(loader, sgd), .stop = TN_EVERY(2, TN_EPOCH), .out = "result");
+    tn_trainer *all = tn_trainer_new(tn_standard_updater(loader, sgd), .stop = TN_EVERY(2, TN_EPOCH), .out = "result",
+                                     .comm = tn_comm_self());
     DONE(tn_extend(all, tn_evaluator(loader, net, .name = "main")));
     CHECK(tn_trainer_load(all, "nowhere.npz", .transpose = "*.W") == TN_ERR_IO);
     tn_clear_error();
