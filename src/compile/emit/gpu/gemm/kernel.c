@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels around a matrix product, in CUDA C++. A block computes a tile of the result by the core in product.cuh or
- * product_tensor.cuh, which leaves it in shared memory (main_loop.c). The rest of the nest is computed from there,
- * element by element at the place where it belongs:
+ * Kernels around a matrix product, in CUDA C++. A block computes a tile of the result by the main loop in product.cuh
+ * or product_tensor.cuh, which leaves the tile in shared memory (main_loop.c prints that part). The rest of the nest is
+ * computed from the tile, each element by the thread whose turn it is:
  *
  *     sums          where a thread has the whole sums, it computes their elements, from its registers: neighbours
  *                   are read and stored together
@@ -11,9 +11,9 @@
  *     rows          results of few columns: the tile has whole rows, a warp reduces one
  *     columns       results of few rows: the tile has whole columns, the threads of one combine by halves
  *
- * Where the first two have whole rows of a thin product, their blocks may go on with the product of these rows by the
- * transpose of the factor that is in their registers (emit_back), whose elements never leave registers before they are
- * stored.
+ * In the first two forms, a block that has whole rows of a skinny product may go on to multiply these rows by the
+ * transpose of the factor that is in its registers (a back-to-back product); the second product's elements stay in
+ * registers until they are stored.
  */
 #include "compile/emit/gpu/form.h"
 #include "compile/emit/gpu/gemm/kernel.h"
@@ -23,15 +23,16 @@
 
 /* Elements a thread keeps in registers between its loads and its stores, if none is fetched ahead. */
 #define AT_ONCE 16
-/* Of the 64 K registers of a multiprocessor, for each of the threads of two blocks of TN__GPU_THREADS: more than half
- * of them, and the rest; and words of a thread's sums for which half of them are enough. */
+/* A multiprocessor has 64 K registers. If two blocks of TN__GPU_THREADS threads share it, one kernel may be compiled
+ * for more than half of them and the other for the rest, in registers per thread. A thread whose sums take at most
+ * FEW_WORDS registers does with LESS_REGISTERS. */
 #define MORE_REGISTERS 136
 #define LESS_REGISTERS 120
 #define FEW_WORDS 32
 
 /* ---- passes ---- */
 
-/* Numbers of elements kept between loads and stores. */
+/* Is the value of store s kept in a variable of the pass over `level`, between its loads and its stores? */
 static bool keeps(const tn__nest *n, int s, int level)
 {
     return !n->reduced || (!n->store[s].row && n->store[s].level == level);
@@ -65,8 +66,8 @@ void tn__product_keep_values(tn__printer *p, int level)
         }
 }
 
-/* Are a tile's elements computed by the threads that have their sums, without a way through shared memory? Where b lies
- * along k, a thread's columns are no neighbours. */
+/* Are a tile's elements computed from registers, by the threads that have their sums, without a detour through shared
+ * memory? Not where b lies along k: then the columns of a thread are not neighbours. */
 static bool from_sums(const tn__nest *n)
 {
     const tn__product_tile *t = &n->product.tile;
@@ -74,7 +75,8 @@ static bool from_sums(const tn__nest *n)
            !tn__product_along_k(n, 1) && t->columns_each * tn_dtype_size(n->product.dtype) % (16 * t->slices) == 0;
 }
 
-/* Does a thread store neighbouring elements at once? Where it has sums, or behind another product. */
+/* Does a thread store four neighbouring elements at once? It does where it has their sums in registers, and in a
+ * back-to-back product. */
 static bool in_quads(const tn__printer *p, int s)
 {
     const tn__nest *n = p->nest;
@@ -110,8 +112,8 @@ void tn__product_store_kept(tn__printer *p, int level)
     }
 }
 
-/* A thread's elements, at these rows and columns: all values, then the stores of those that are not stored in quads.
- * `sums`: the products are in its registers. */
+/* Prints the passes over a thread's elements, at these rows and columns: first all values, then the stores of those
+ * that are not stored four at a time. `sums`: the products are in the thread's registers. */
 static void emit_passes(tn__printer *p, const char *row, const char *column, bool sums)
 {
     tn__product_declare_kept(p, 0);
@@ -144,7 +146,8 @@ void tn__product_emit_constants(tn__printer *p)
 
 /* ---- behind another product ---- */
 
-/* What the nest behind needs beside the block's rows is made ready along with the first one's. */
+/* Whatever the second nest of a back-to-back pair reads besides the block's rows is fetched together with what the
+ * first nest reads. */
 void tn__product_prepare_next(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
@@ -152,7 +155,8 @@ void tn__product_prepare_next(tn__printer *p)
         tn__line(p, "const auto next = %s(p, n + n[%d], s, block, fault);", product->next, product->next_param);
 }
 
-/* The block's rows are in memory, and its threads have b: on with the nest behind. */
+/* Calls the second nest of a back-to-back pair, once the block's rows are in shared memory and its threads hold b in
+ * registers. */
 void tn__product_emit_next(tn__printer *p)
 {
     if (!p->nest->product.back_to_back)
@@ -161,7 +165,7 @@ void tn__product_emit_next(tn__printer *p)
     tn__line(p, "next(held);");
 }
 
-/* Where a thread stores them, before they are there. */
+/* Prints the addresses that a thread stores to, so that they are computed before the values are there. */
 static void aim_quads(tn__printer *p)
 {
     const tn__nest *n = p->nest;
@@ -289,10 +293,11 @@ void tn__emit_cuda_product(tn__printer *p)
         tn__product_emit_columns(p);
 }
 
-/* Kernels are started while those before them still run, and go where there is room: so that no two blocks of a launch
- * are on one multiprocessor while others have none, one that computes for long asks to be spread. The first kernel of a
- * run begins beside the last one of the run in front of it, if both have a block on each multiprocessor: the first has
- * most of its shared memory and less than half of its registers, the last one has it the other way round. */
+/* A kernel is started while the ones before it still run, and its blocks go wherever there is room. A kernel that
+ * computes for long asks to be spread, so that no two of its blocks share a multiprocessor while another has none. The
+ * first kernel of a run starts beside the last one of the run before it if a multiprocessor has room for a block of
+ * each: so the first kernel is given most of the shared memory and less than half of the registers, and the last one
+ * the opposite. */
 void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch)
 {
     const tn__product_tile *t = &nest->product.tile;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files that write kernels around a matrix product: main_loop.c (the tile, and what is fetched along with
- * it), kernel.c (what is computed from the tile) and kernel_reduced.c (reductions of its rows or columns).
+ * What the files that print kernels around a matrix product share: main_loop.c (computes the tile, and fetches what
+ * else can be fetched meanwhile), kernel.c (what is computed from the tile) and kernel_reduced.c (reductions of its
+ * rows or columns).
  */
 #ifndef TN_COMPILE_EMIT_GPU_GEMM_KERNEL_H
 #define TN_COMPILE_EMIT_GPU_GEMM_KERNEL_H
@@ -14,48 +15,53 @@ typedef struct tn__product_spread {
     int each;
     const char *row, *column; /* of element u */
     void (*ready)(
-        tn__printer *p);      /* emits what else is to be done before the kernel waits for those in front; or NULL */
-    const char *any;          /* a condition: has this thread an element? NULL: every thread has */
-    bool sums;                /* a thread's elements are those that it has summed: they stay in its registers, sum[] */
+        tn__printer *p);      /* prints what else is to be done before the kernel waits for the kernels before it;
+                                 NULL: nothing */
+    const char *any;          /* the condition that this thread has an element; NULL: every thread has one */
+    bool sums;                /* a thread's elements are the ones it has summed, which stay in its registers, sum[] */
 } tn__product_spread;
 
 /* The C type of the product's elements. */
 const char *tn__product_type(const tn__nest *n);
-/* Opens the scope of the tile's element at `row` and `column`, which are expressions: variables of those names, and the
- * loops'. Values are computed without a condition, at the nearest element that there is, so that the loads of several
- * elements are under way together; what is done with them asks whether the element is there. */
+/* Opens a C scope for the tile's element at `row` and `column` (C expressions), with variables of these names and those
+ * of the loops. Values are computed unconditionally, at the nearest element that exists, so that the loads of several
+ * elements are under way together; only stores and accumulations ask whether the element exists. */
 void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column);
-/* Sets `early`, `free` and `same` of the nest's expressions. */
+/* Sets the notes `early`, `free` and `same` of each expression of the nest (see emit.h). */
 void tn__product_find(tn__printer *p);
-/* Marks (`kept`) the loads that a thread does before the product, for its `each` elements, as far as registers go. */
+/* Marks as `kept` the loads that a thread issues before the product, for each of its `each` elements, as far as its
+ * registers suffice. */
 void tn__product_mark(tn__printer *p, int each);
-/* Where an access has the element at `row` and `column`, which are expressions, as an offset. */
+/* Prints the offset, in elements, of the access's element at `row` and `column`, which are C expressions. */
 void tn__product_print_place(tn__printer *p, const tn__access *a, const char *row, const char *column);
-/* Where the tile at `top` and `left` begins in what its elements read and write. */
+/* Prints, for each access, the address of the first element of the tile at row `top` and column `left`. */
 void tn__product_emit_origins(tn__printer *p);
-/* The steps in memory, down and across the tile, of an access that is near its tile's first element, as text. */
+/* Writes, as text, by how many elements an access moves per row (down) and per column (across) of the tile; the access
+ * is addressed relative to the tile's first element. */
 void tn__product_steps(const tn__nest *n, int access, char down[24], char across[24]);
-/* Which tile is the block's. */
+/* Prints the computation of the block's tile from its number. */
 void tn__product_emit_place(tn__printer *p);
-/* The tile into shared memory or registers, and what has been marked into registers. */
+/* Prints the main loop, which brings the tile into shared memory or registers, and the loads of what tn__product_mark
+ * has marked. */
 void tn__product_emit_main_loop(tn__printer *p, const tn__product_spread *spread);
 
 /* ---- kernel.c ---- */
 
-/* What a pass over elements keeps between its loads and its stores: declared, computed for an element, stored. */
+/* A pass over elements keeps values between its loads and its stores; these print their declaration, their computation
+ * for one element, and their stores. */
 void tn__product_declare_kept(tn__printer *p, int level);
 void tn__product_keep_values(tn__printer *p, int level);
 void tn__product_store_kept(tn__printer *p, int level);
-/* What is the same for all elements, and no load. */
+/* Prints the expressions that have the same value for all elements and are no loads. */
 void tn__product_emit_constants(tn__printer *p);
-/* For a back-to-back product: what it needs beside the block's rows is fetched before the first product; its nest is
- * called once the rows are in memory. */
+/* For a back-to-back product: prints the loads of what the second nest needs besides the block's rows, before the first
+ * product; and the call of the second nest, once the rows are in memory. */
 void tn__product_prepare_next(tn__printer *p);
 void tn__product_emit_next(tn__printer *p);
 
 /* ---- kernel_reduced.c ---- */
 
-/* The code behind the main loop of a product whose rows, or whose columns, are reduced. */
+/* Prints the code after the main loop of a product whose rows (or columns) are reduced. */
 void tn__product_emit_rows(tn__printer *p);
 void tn__product_emit_columns(tn__printer *p);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels around a matrix product that reduce its rows or columns, in CUDA C++: a warp has whole rows, the threads of a
- * block whole columns, of which each combines its share (see kernel.c).
+ * Kernels around a matrix product that reduce its rows or columns, in CUDA C++: a warp reduces whole rows; whole
+ * columns are reduced by the threads of a block, each of which combines its share of a column (see kernel.c).
  */
 #include "compile/emit/gpu/form.h"
 #include "compile/emit/gpu/gemm/kernel.h"
 
-#define MOST_TURNS 4 /* rows of a warp for which something is fetched ahead */
+#define MOST_TURNS 4 /* most rows a warp may have for their loads to be issued before the product */
 
-/* A pass over an item's elements: the thread's are at lane, lane + lanes, ... */
+/* Prints a pass over the elements of an item (a row or a column). The thread's elements are at lane, lane + lanes,
+ * ... */
 static void emit_pass(tn__printer *p, int level, const char *row, const char *column, const char *inner)
 {
     const tn__nest *n = p->nest;
@@ -36,12 +37,12 @@ static void emit_pass(tn__printer *p, int level, const char *row, const char *co
         tn__line(p, "}");
     }
     tn__line(p, "}");
-    for (int r = 0; r < n->reduction_count; r++) /* what was computed for one element is not there for the next pass */
+    for (int r = 0; r < n->reduction_count; r++) /* values computed for an element are in scope in this pass only */
         if (n->reduction[r].level == level && p->expr_note[n->reduction[r].arg].printed != TN__SCOPE_ITEM)
             p->expr_note[n->reduction[r].arg].printed = TN__SCOPE_NONE;
 }
 
-/* A warp's partial results, by halves; as many lanes get the result as have elements, at least. */
+/* Combines a warp's partial results by halves, until every lane that has an element of the row has the result. */
 static void combine_row(tn__printer *p, int level)
 {
     int half = 16;
@@ -63,8 +64,8 @@ static void combine_row(tn__printer *p, int level)
     }
 }
 
-/* The partial results of a column's threads: those of a warp by halves, those of the warps in order, through shared
- * memory. */
+/* Combines the partial results of a column's threads: within a warp by halves, then over the warps in order, through
+ * shared memory. */
 static void combine_column(tn__printer *p, int level)
 {
     TN__EACH_PLAIN(p, r, level) {
@@ -115,7 +116,8 @@ static void store_items(tn__printer *p)
 
 /* ---- rows ---- */
 
-/* Where a thread's only element of each result is, when there is nothing else to do yet. */
+/* Prints the address of the element that a thread stores, where it has one of each result: there is nothing else to do
+ * yet at that point. */
 static void aim_rows(tn__printer *p)
 {
     const tn__nest *n = p->nest;
@@ -129,7 +131,7 @@ static void aim_rows(tn__printer *p)
     }
 }
 
-/* Of a warp. */
+/* Rows that each warp of the tile reduces, one after another. */
 static int turns_of(const tn__product_tile *t) { return (t->rows + t->threads / 32 - 1) / (t->threads / 32); }
 
 static void ready_rows(tn__printer *p)
@@ -169,7 +171,8 @@ void tn__product_emit_rows(tn__printer *p)
         combine_row(p, level);
         finish(p, level);
     }
-    if (tn__gpu_has_row_values(p->nest)) /* shuffles order no memory: others may still read what a value takes over */
+    if (tn__gpu_has_row_values(p->nest)) /* a shuffle is no memory barrier: other lanes may still read an element
+                                            that the stored value overwrites */
         tn__line(p, "__syncwarp();");
     store_items(p);
     tn__line(p, "}");

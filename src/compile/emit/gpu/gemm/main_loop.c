@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first half of a kernel around a matrix product, in CUDA C++: which tile a block computes, its factors, and the
- * loads of the second half that can be under way along with them.
+ * The first half of a kernel around a matrix product, in CUDA C++: which tile a block computes, where its factors are,
+ * the main loop, and the loads of the second half (kernel.c) that can be under way meanwhile.
  */
 #include "compile/emit/gpu/gemm/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_AHEAD 32 /* registers for what is fetched ahead */
-#define SEVERAL 3     /* elements of a thread, for which it is worth keeping where the tile begins */
+#define MOST_AHEAD 32 /* registers of a thread for what is loaded before the product */
+#define SEVERAL 3     /* from so many elements a thread on, the address of the tile's first element is kept in a
+                         variable */
 
 /* ---- factors ---- */
 
 const char *tn__product_type(const tn__nest *n) { return tn__dtypes[n->product.dtype].ctype; }
 
-/* Where in n[] the stride of an access along a loop is, as text: "0" if it has none. */
+/* Writes the text of an access's stride along a loop, which is a parameter in n[]; "0" if it does not vary with the
+ * loop. */
 static const char *stride_text(const tn__access *a, int loop, char *text, size_t size)
 {
     if (loop < 0 || !a->stride[loop])
@@ -24,7 +26,7 @@ static const char *stride_text(const tn__access *a, int loop, char *text, size_t
     return text;
 }
 
-/* Where in n[] the step along k is; the extent of k follows it. */
+/* The index in n[] of an access's stride along k; the extent of k is at the next index. */
 static int k_param(const tn__nest *n, const tn__access *a) { return tn__stride_param(a, n->loop_count); }
 
 static const char *extent_text(int loop, char *text, size_t size)
@@ -33,7 +35,8 @@ static const char *extent_text(int loop, char *text, size_t size)
     return loop < 0 ? "1" : text;
 }
 
-/* Where the gathered lines of the tile begin, or what the lines have at each k, into shared memory. */
+/* Prints the code that writes into shared memory where each gathered line of the tile begins, or, for factors gathered
+ * along k, the line's position for each k. */
 static void emit_places(tn__printer *p, bool early)
 {
     const tn__nest *n = p->nest;
@@ -60,7 +63,8 @@ static void places_are_there(tn__printer *p)
     tn__line(p, "factor0.places = tn_lines;");
 }
 
-/* The first of the two is that of the rows of a, the second that of the columns of b. */
+/* Prints the tn_factor of factor k: 0 is a, whose lines are the result's rows; 1 is b, whose lines are the result's
+ * columns. */
 static void emit_factor(tn__printer *p, int k)
 {
     const tn__nest *n = p->nest;
@@ -75,13 +79,13 @@ static void emit_factor(tn__printer *p, int k)
                   k_param(n, a) + 1, k ? "columns" : "rows", extent_text(loop, lines, sizeof lines));
 }
 
-/* Does the core keep what a thread needs of b in registers? */
+/* Does the main loop keep a thread's part of b in registers? */
 static bool holds(const tn__nest *n)
 {
     return n->product.tile.main_loop == TN__MAIN_LOOP_SKINNY || n->product.tile.main_loop == TN__MAIN_LOOP_SHORT;
 }
 
-/* Does a lie in shared memory before the first of b's copies is started? */
+/* Is all of a in shared memory before the first copy of b is started? */
 static bool is_whole(const tn__nest *n) { return n->product.tile.main_loop == TN__MAIN_LOOP_RESIDENT; }
 
 static void emit_type(tn__printer *p)
@@ -185,7 +189,7 @@ void tn__product_emit_origins(tn__printer *p)
 void tn__product_find(tn__printer *p)
 {
     const tn__nest *n = p->nest;
-    for (int e = 0; e < n->expr_count; e++) { /* each stands behind what it needs */
+    for (int e = 0; e < n->expr_count; e++) { /* operands come before the expressions that use them */
         const tn__expr *x = &n->expr[e];
         const tn__access *a = x->kind == TN__EXPR_LOAD ? &n->access[x->access] : NULL;
         tn__expr_note *note = &p->expr_note[e];
@@ -202,7 +206,8 @@ void tn__product_find(tn__printer *p)
     }
 }
 
-/* Marks the loads under an expression that can be done ahead, as long as there are registers. */
+/* Marks the loads that expression e depends on and that can be issued before the product, while there are registers
+ * left. */
 static void mark(tn__printer *p, int e, int each, int *registers)
 {
     const tn__nest *n = p->nest;
@@ -219,7 +224,7 @@ static void mark(tn__printer *p, int e, int each, int *registers)
             return;
         *registers -= needs;
         note->kept = true;
-        note->passes = 1; /* which all other passes are behind */
+        note->passes = 1; /* of the first pass, after which all others come */
         return;
     }
     for (int i = 0; i < x->arity; i++)
@@ -252,7 +257,7 @@ void tn__product_steps(const tn__nest *n, int access, char down[24], char across
     snprintf(across, 24, product->column_loop >= 0 && stride[product->column_loop] ? "across%d" : "0", access);
 }
 
-/* Does the core fetch an element's number along with its neighbours, which are the thread's, too? */
+/* Does the main loop fetch this element's value in one load with the thread's neighbouring elements? */
 static bool fetched(const tn__printer *p, const tn__product_spread *spread, int e)
 {
     const tn__nest *n = p->nest;
@@ -260,7 +265,8 @@ static bool fetched(const tn__printer *p, const tn__product_spread *spread, int 
     return spread->sums && tn__access_note_of(p, a)->near && a->dtype == n->product.dtype;
 }
 
-/* Loads what has been marked, that which the program is given or the rest. */
+/* Prints the loads that have been marked. `first`: those of the program's inputs, which may be read before the kernel
+ * waits for the kernels before it; else the others. */
 static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool first)
 {
     const tn__nest *n = p->nest;
@@ -340,7 +346,8 @@ static void emit_factors(tn__printer *p)
     tn__line(p, "}");
 }
 
-/* Starts the copies of factors, or fetches b. */
+/* Prints the start of the asynchronous copies of a, of b, or of both; for a skinny product the loads of b into
+ * registers. */
 static void emit_start(tn__printer *p, bool a, bool b, bool last, int depth)
 {
     const char *names[] = {"false", "true"};
@@ -374,16 +381,17 @@ static void emit_run(tn__printer *p, const tn__product_spread *spread, int depth
     tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
 }
 
-/* Ends the block where something has failed; copies that are under way end first. */
+/* Prints the check that ends the block if an earlier kernel has failed; asynchronous copies that are under way end
+ * first. */
 static void emit_stop(tn__printer *p)
 {
     tn__line(p, holds(p->nest) ? "if (failed) return;" : "if (failed) { tn_copies_wait<0>(); return; }");
 }
 
-/* A kernel is started while those before it still run: what the program is given is fetched at once, all else when they
- * have ended; and what elements need beside the product comes along with its factors, not behind them. Whether
- * something has failed is asked for first, but waited for when the loads behind it are under way, too, unless these are
- * at positions that may not be there. */
+/* A kernel is started while the kernels before it still run: inputs of the program are fetched at once, everything else
+ * when those kernels have ended. What the elements need besides the product is loaded along with the factors, not after
+ * them. The failure flag is loaded first, but tested only when the loads after it are under way, unless these are at
+ * positions that a failure may have left invalid. */
 void tn__product_emit_main_loop(tn__printer *p, const tn__product_spread *spread)
 {
     const tn__nest *n = p->nest;
@@ -397,7 +405,7 @@ void tn__product_emit_main_loop(tn__printer *p, const tn__product_spread *spread
     else if (a_first || b_first)
         tn__line(p, "tn_read_anew<core, %s, %s>(factor0, factor1);", a_first ? "true" : "false",
                  b_first ? "true" : "false");
-    if (places_first) /* some threads ask where they are while the others start b's copies */
+    if (places_first) /* some threads compute the gathered positions while others start b's copies */
         emit_places(p, true);
     if (b_first && !is_whole(n))
         emit_start(p, false, true, false, depth);

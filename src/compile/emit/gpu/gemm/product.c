@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Products as nests: which are ours, what joins them, and the choice of a tile. */
+/* Products as nests: which products are computed by generated kernels, which other nests join their loops, and how a
+ * tile is chosen. */
 #include "compile/emit/gpu/gemm/product.h"
 #include "compile/emit/gpu/form.h"
 #include "device/products.h"
 
-#define MOST_WORK ((int64_t)1 << 27) /* multiplications; a library is as fast or faster beyond */
+#define MOST_WORK ((int64_t)1 << 27) /* most multiplications of a generated kernel: beyond that, a library is as fast
+                                        or faster */
 #define MOST_WORK_BESIDE_TENSOR_CORES ((int64_t)1 << 23)
-#define SHORT_ROW 32    /* columns of a result whose rows one block reduces */
-#define SHORT_COLUMN 128 /* rows of a result whose columns one block reduces, if their sums over k are short, too */
+#define SHORT_ROW 32    /* most columns of a result whose rows are reduced in a block */
+#define SHORT_COLUMN 128 /* most rows of a result whose columns are reduced in a block, if k is short, too */
 #define SHORT_DEPTH 64
-#define MOST_THIN 16    /* columns of a thin product */
-#define MOST_SHORT 16   /* the extent of k of a short one */
+#define MOST_THIN 16    /* most columns of a skinny product */
+#define MOST_SHORT 16   /* largest extent of k of a short product */
 #define RESERVED (8 << 10) /* bytes of shared memory that a kernel's other parts may take */
-#define LONG_WORK (1 << 17) /* multiplications of a block, about a microsecond's */
-#define CYCLES_OF_TALL 24000 /* from which on a product that is cut along k is done sooner by two kernels of its own,
-                                and what might have joined it by a third */
-#define BESIDE_WHOLE 40     /* percent of a multiprocessor's shared memory are left to what runs beside a product with a
-                               factor in it */
+#define LONG_WORK (1 << 17) /* multiplications that keep a block busy for about a microsecond */
+#define CYCLES_OF_TALL 24000 /* a product that takes more cycles than that is faster split along k, by two kernels of
+                                its own and a third for what might have joined it */
+#define BESIDE_WHOLE 40     /* percent of a multiprocessor's shared memory to be left for other kernels by a product
+                               that keeps a whole factor in it */
 
 /* ---- what joins ---- */
 
@@ -32,10 +34,11 @@ bool tn__product_joins(const tn__nest *a, const tn__nest *b)
 {
     if (a->product.there && b->product.there)
         return false;
-    if (tn__nest_deviates(a) || tn__nest_deviates(b)) /* a product's block adds up elements */
+    if (tn__nest_deviates(a) || tn__nest_deviates(b)) /* a product's block reduces elements by plain accumulators,
+                                                         not by those of variances */
         return false;
     const tn__nest *product = a->product.there ? a : b, *other = a->product.there ? b : a;
-    if (!tn__nest_same_loops(product, other)) /* then at most values of its rows or columns */
+    if (!tn__nest_same_loops(product, other)) /* then `other` may only be values of the product's rows or columns */
         return product->reduced && !other->reduced && other->loop_count < product->loop_count;
     uint32_t reduced = product->reduced | other->reduced;
     const tn__nest_product *p = &product->product;
@@ -49,7 +52,7 @@ bool tn__product_joins(const tn__nest *a, const tn__nest *b)
 
 /* ---- one behind another, in its blocks ---- */
 
-/* What `next` reads of what `first` stores lies in the row that it is at. */
+/* Does each element of `next` read, of what `first` stores, only elements of its own row? */
 static bool reads_own_rows(const tn__nest *next, const tn__nest *first)
 {
     int row = next->product.row_loop;
@@ -117,7 +120,8 @@ bool tn__product_fits_back_to_back(const tn__nest *first, const tn__nest *next, 
     return settled.product.tile.main_loop == TN__MAIN_LOOP_SKINNY && tn__product_skinny_once(&settled);
 }
 
-/* Is an access of `next` to the elements of the first factor of `first`, each where that has it? */
+/* Does access a of `next` read the elements of the first factor of `first`, each at the position where `first` reads
+ * it? */
 static bool reads_factor(const tn__nest *next, const tn__access *a, const tn__nest *first)
 {
     const tn__nest_product *p = &first->product, *q = &next->product;
@@ -151,7 +155,8 @@ bool tn__product_along_k(const tn__nest *nest, int factor)
     return (k < 0 ? -k : k) < (line < 0 ? -line : line);
 }
 
-/* Tiles for any result: rows, columns, rows and columns of a thread, lanes down, slices, step, stages. */
+/* Tiles for any result. The fields: rows and columns of the tile, rows and columns of a thread, lanes below one
+ * another, slices, step, stages (see product.cuh). */
 static const tn__product_tile plain_tiles[] = {
     {2, 16, 1, 1, 2, 8, 32, 4, 0, 0},   {4, 8, 1, 1, 4, 8, 32, 4, 0, 0},    {4, 32, 1, 4, 4, 8, 16, 4, 0, 0},
     {8, 16, 1, 4, 8, 4, 16, 2, 0, 0},   {16, 16, 2, 4, 8, 4, 28, 2, 0, 0},  {16, 32, 4, 4, 4, 8, 8, 4, 0, 0},
@@ -160,20 +165,22 @@ static const tn__product_tile plain_tiles[] = {
     {64, 64, 8, 4, 4, 1, 20, 3, 0, 0},  {64, 64, 8, 4, 4, 2, 16, 3, 0, 0},  {128, 64, 8, 4, 4, 1, 20, 5, 0, 0},
     {128, 64, 8, 8, 4, 2, 16, 3, 0, 0}, {112, 64, 7, 4, 4, 1, 20, 5, 0, 0},
 };
-/* For sums over whole columns: few of them at a time. */
+/* Tall tiles, for sums over whole columns: all rows of a result and few of its columns. */
 static const tn__product_tile tall_tiles[] = {
     {32, 16, 2, 2, 4, 2, 8, 2, 0, 0},
     {64, 8, 2, 2, 8, 2, 8, 2, 0, 0},
     {128, 8, 2, 2, 8, 1, 16, 2, 0, 0},
 };
-/* For any result of float32, on tensor cores: rows and columns of a warp, and there are no lanes down. */
+/* For any result of float32, on tensor cores. Fields three and four are the rows and columns of a warp; lanes below one
+ * another do not apply. */
 static const tn__product_tile tensor_tiles[] = {
     {32, 32, 32, 32, 0, 8, 16, 3, 0, 0}, {32, 64, 32, 32, 0, 4, 16, 3, 0, 0},  {64, 32, 32, 32, 0, 4, 16, 3, 0, 0},
     {64, 64, 32, 32, 0, 2, 16, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 32, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 56, 2, 0, 0},
 };
-/* For results of few columns, beside a larger one: few blocks. */
+/* For a result of few columns whose launch is shared with a larger product: it makes few blocks. */
 static const tn__product_tile beside_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}};
-/* For a long k and few columns, all of which a tile has; for sums over whole columns of a short k. */
+/* Skinny products: a long k and few columns, all in one tile. Also for sums over whole columns of a product with a
+ * short k. */
 static const tn__product_tile thin_tiles[] = {{1, 32, 1, 1, 1, 8, 32, 4, 0, 0}, {2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
 static const tn__product_tile short_tiles[] = {{128, 8, 2, 2, 8, 1, 16, 2, 0, 0}};
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
@@ -218,19 +225,21 @@ tn__product_tile tn__product_tile_of(int i)
 
 
 /*
- * About how many cycles a product takes in these tiles: a sum of what its busiest multiprocessor does, with weights
- * fitted to timings of 12 shapes on an H200 (see bench/README.md): multiply-adds, which run at 55% of the chip's peak,
- * or pieces on tensor cores, 6.1 cycles each, three times; reads from shared memory; bytes that all blocks fetch at
- * what the second-level cache gives, 21 a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come
- * while the ones ahead of it are used; 200 for the barrier of a stage; what every warp of every block costs before and
- * after; what every kernel costs, less where the factors stay in registers.
+ * An estimate of the cycles that a product takes in these tiles: the work of its busiest multiprocessor, as a sum of
+ * terms whose weights were fitted to timings of 12 shapes on an H200 (see bench/README.md). The terms are:
+ * multiply-adds, at 55% of the chip's peak rate, or, on tensor cores, 16 x 8 x 8 pieces at 6.1 cycles each, three
+ * times; reads from shared memory; bytes that all blocks fetch from the second-level cache, at 21 bytes a cycle and
+ * multiprocessor; at least 1,000 cycles of latency for a stage, which the stages before it may hide; 200 cycles for the
+ * barrier of a stage; the set-up and end of every warp of every block; and the launch, which costs less if the factors
+ * stay in registers.
  */
 static double cycles(const tn__product_tile *t, const tn__product_extents *e, int multiprocessors, int size)
 {
     double blocks = (double)(e->batch * tn__parts(e->rows, t->rows) * tn__parts(e->columns, t->columns));
     double each = (double)tn__parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
     double rounds = (double)tn__parts(e->depth, t->step * t->slices), depth = rounds * t->step * t->slices;
-    double columns = t->main_loop == TN__MAIN_LOOP_SKINNY ? (double)e->columns : t->columns; /* it takes no others */
+    double columns = t->main_loop == TN__MAIN_LOOP_SKINNY ? (double)e->columns : t->columns; /* a tile has no columns
+                                                                                                beyond the result's */
     double terms = each * t->rows * columns * depth, fma = terms / 128 * wide,
            pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
     double reads = fma * (1.0 / t->rows_each + 1.0 / t->columns_each);
@@ -244,7 +253,8 @@ static double cycles(const tn__product_tile *t, const tn__product_extents *e, in
 
 /* ---- which are ours ---- */
 
-/* As far as a shape tells: tiles fit, whatever way factors lie, and the fewest cycles that any of them takes. */
+/* The fewest cycles that any tile takes, judged by the shape alone: whether a tile fits the layout of the factors is
+ * not asked. */
 static double least_cycles(const tn__product_extents *e, const tn__device *device, int size)
 {
     double least = 0;
@@ -259,7 +269,7 @@ static double least_cycles(const tn__product_extents *e, const tn__device *devic
     return least;
 }
 
-/* Is the product better done by an operation of the device's own, which joins nothing else? */
+/* Is the product better computed by a special operation of the backend, which no other nest can join? */
 static bool is_special(const tn__value *value, const tn__product_extents *e, const tn__draft *draft,
                        const tn__device *device)
 {
@@ -302,7 +312,7 @@ bool tn__product_of_library(const tn__draft *draft, int v, const tn__device *dev
 
 /* ---- whether a tile fits ---- */
 
-/* Elements that a factor's part of a stage takes, as tn_side has it. */
+/* Elements of shared memory that a factor's part of a stage takes: SIZE of tn_side (product_factors.cuh). */
 static int part_of_stage(const tn__nest *nest, const tn__product_tile *t, int factor, int depth)
 {
     int quad = 16 / (int)tn_dtype_size(nest->product.dtype), lines = factor ? t->columns : t->rows;
@@ -335,7 +345,7 @@ static int64_t shared(const tn__nest *nest, const tn__product_tile *t)
                        (t->stages * b > result ? t->stages * b : result));
     bool by_k = t->main_loop == TN__MAIN_LOOP_PLAIN && t->step % 2 == 0 && !tn__product_along_k(nest, 0) &&
                 !tn__product_along_k(nest, 1);
-    int64_t stage = a + b + (by_k ? b / depth : 0); /* what the core reads behind a stage */
+    int64_t stage = a + b + (by_k ? b / depth : 0); /* the main loop reads so much beyond the end of a stage */
     return size * (t->stages * stage > result ? t->stages * stage : result);
 }
 
@@ -344,7 +354,7 @@ bool tn__product_is_long(const tn__nest *nest)
     return nest->product.tile.rows * nest->product.tile.columns * tn__product_extents_of(nest).depth >= LONG_WORK;
 }
 
-/* Is all that an expression reads never written by any run? */
+/* Does an expression read only memory that no run of the program writes? */
 static bool is_constant(const tn__nest *n, int e)
 {
     const tn__expr *x = &n->expr[e];
@@ -354,9 +364,9 @@ static bool is_constant(const tn__nest *n, int e)
     return constant;
 }
 
-/* Can the first factor lie in shared memory, all of k, before a run's first launch waits for what is before it? Worth
- * it where that is long work, of warps that are slices of their own (product_resident.cuh), and where there is room for
- * others beside it. */
+/* Can the first factor lie in shared memory as a whole, copied there before the run's first kernel waits for the
+ * kernels before it? That pays where the product is long work and each slice is a single warp (product_resident.cuh),
+ * and where enough shared memory is left for kernels that run beside it. */
 static bool fits_whole(const tn__nest *nest, const tn__device *device)
 {
     const tn__access *a = &nest->access[nest->product.access[0]];
@@ -370,7 +380,7 @@ static bool fits_whole(const tn__nest *nest, const tn__device *device)
     return shared(nest, &tile) <= memory - memory * BESIDE_WHOLE / 100;
 }
 
-/* May tile number i compute the nest? The smallest ones fit any GPU. */
+/* May tile number i compute the nest? The smallest tiles fit any GPU. */
 static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__device *device, int i, bool horizontal)
 {
     tn__product_tile tile = tn__product_tile_of(i);
@@ -387,7 +397,8 @@ static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__d
         return false;
     if (tile.main_loop != TN__MAIN_LOOP_PLAIN && nest->access[nest->product.access[0]].by_k)
         return false;
-    int quad = 16 / (int)tn_dtype_size(nest->product.dtype); /* of a line along k, which is read in them */
+    int quad = 16 / (int)tn_dtype_size(nest->product.dtype); /* a line along k is read four elements (16 bytes) at a
+                                                                time */
     if (tile.step % quad && (tn__product_along_k(nest, 0) || tn__product_along_k(nest, 1)))
         return false;
     return !nest->reduced || (whole_columns ? tile.rows >= e->rows : tile.columns >= e->columns);
@@ -399,7 +410,8 @@ static double cycles_of(const tn__nest *nest, const tn__product_tile *tile, cons
     return cycles(tile, &e, device->capabilities.threads, (int)tn_dtype_size(nest->product.dtype));
 }
 
-/* Of the tiles that take no more blocks and cycles than these the one that takes the fewest cycles. */
+/* Chooses, of the tiles that make at most `blocks` blocks and take at most `most` cycles, the one that takes the fewest
+ * cycles. */
 static void settle(tn__nest *nest, const tn__device *device, bool horizontal, int64_t blocks, double most)
 {
     tn__product_extents e = tn__product_extents_of(nest);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The core of a matrix product in CUDA C++, the text that kernel.c puts in front of kernels that need it,
- * behind product_factors.cuh: what a block of threads does for one tile of the result c = a b, ROWS x COLUMNS of its
+ * The main loop of a matrix product in CUDA C++. This text stands before kernels that need it (kernel.c), after
+ * product_factors.cuh. It is what a block of threads does for one tile of the result c = a b, ROWS x COLUMNS of its
  * elements.
  *
- *     stages    ROWS lines of a and COLUMNS lines of b come by STAGES stages of DEPTH positions of k. FEW: all of k
- *               fits into them, and no more are started.
+ *     stages    ROWS lines of a and COLUMNS lines of b are copied in stages of DEPTH positions of k, into STAGES
+ *               buffers. FEW: all of k fits into these, and no further copies are started.
  *     slices    The warps are divided into SLICES groups. Each computes the whole tile, but for its own share of every
  *               stage: a result of few elements can so be spread over all warps of a multiprocessor.
  *     registers In a group, each thread accumulates ROWS_EACH x COLUMNS_EACH elements of the tile: it reads that many
  *               numbers of a and of b and uses each of them several times. LANES_DOWN of a warp's 32 threads are below
  *               one another: the even and the odd ones, so that neighbours read the same numbers of b and every other
  *               thread the same of a, which is what takes shared memory half the time.
- *     result    At the end the groups write their accumulators to shared memory, over the stages; an element of the
- *               tile is their sum in the order of the groups. The epilogue reads it from there, neighbouring threads at
- *               neighbouring columns. Where nothing but these elements is asked for, they need not go there: each
- *               thread keeps its sums, or, of several groups, its columns', in registers, where it also fetches and
- *               puts what belongs to them, 16 bytes at once.
+ *     result    At the end the groups write their accumulators to shared memory, where the stages were; an element of
+ *               the tile is their sum in the order of the groups. The epilogue reads it from there, neighbouring
+ *               threads at neighbouring columns. If the epilogue is elementwise, the tile need not go there: each
+ *               thread keeps its sums (or, if there are several groups, those of its own columns) in registers, loads
+ *               what belongs to them into registers, and stores results from there, 16 bytes at once.
  *
  * Nothing is atomic: the order of a sum depends on these constants and the extent of k alone. Each group adds its terms
  * in order of k, then the groups are added. Floating types use fused multiply-adds, as libraries do.
@@ -32,21 +32,24 @@ struct tn_product {
     static constexpr int GROUP = 32 * WARPS_DOWN * WARPS_ACROSS, THREADS = GROUP * SLICES, DEPTH = STEP * SLICES;
     static_assert(WARPS_DOWN * ROWS_EACH * LANES_DOWN == ROWS && WARPS_ACROSS * COLUMNS_EACH * LANES_ACROSS == COLUMNS,
                   "");
-    /* Where both factors lie by k, what one position of k needs is read while the one before it is multiplied. */
+    /* If both factors are stored by k, a position's numbers are read while those of the position before are
+     * multiplied. */
     static constexpr bool READS_AHEAD = !A_ALONG_K && !B_ALONG_K && STEP % 2 == 0;
-    /* Positions of k that are multiplied from one set of registers, or, where they are read ahead, in a turn of the
-     * loop: it is short, as a multiprocessor runs it few times, and its instructions come from far. */
+    /* Positions of k that are multiplied from one set of registers, or, with READS_AHEAD, in one iteration of the
+     * unrolled loop. The loop body is short: a multiprocessor runs it only few times, and its instructions have to be
+     * fetched from the second-level cache. */
     static constexpr int UNIT = A_ALONG_K || B_ALONG_K ? QUAD : tn_piece(STEP, READS_AHEAD ? 4 : QUAD);
     static_assert(STEP % UNIT == 0, "");
     typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K, A_GATHERED, false, A_BY_K> side_a;
     typedef tn_side<T, COLUMNS, DEPTH, THREADS, COLUMNS_EACH, LANES_ACROSS, B_ALONG_K, false> side_b;
     static constexpr int AHEAD = STAGES;         /* stages that are started before the first is used */
     static constexpr int PITCH = COLUMNS + QUAD; /* of the result */
-    static constexpr int BEHIND = READS_AHEAD ? side_b::PITCH : 0; /* of a stage: is read, but not used */
+    static constexpr int BEHIND = READS_AHEAD ? side_b::PITCH : 0; /* elements after a stage that are read, but not
+                                                                      used */
     static constexpr int STAGE = side_a::SIZE + side_b::SIZE + BEHIND, RESULT = SLICES * ROWS * PITCH;
     static constexpr int BYTES = (int)sizeof(T) * (STAGES * STAGE > RESULT ? STAGES * STAGE : RESULT);
 
-    /* Where a thread is: its slice, its warp's first row and column, its lanes. */
+    /* A thread's position: its slice, the first row and column of its warp, its lanes down and across. */
     struct spot {
         int slice, row, column, down, across;
     };
@@ -59,8 +62,8 @@ struct tn_product {
                 lane / PAIR % LANES_ACROSS};
     }
 
-    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when tn_start has been
-     * called. */
+    /* Computes the tile into shared memory; at() reads it afterwards. Called by all threads of the block, after
+     * tn_start. */
     TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
     {
         T sum[ROWS_EACH][COLUMNS_EACH];
@@ -74,7 +77,7 @@ struct tn_product {
         __syncthreads();
     }
 
-    /* The sums of a thread, of its slice. */
+    /* Computes a thread's sums over its slice. */
     TN_HOT void multiply(T (&sum)[ROWS_EACH][COLUMNS_EACH], T *shared, const tn_factor<T> &a, const tn_factor<T> &b,
                          tn_i64 extent)
     {
@@ -86,15 +89,15 @@ struct tn_product {
 #pragma unroll
             for (int j = 0; j < COLUMNS_EACH; j++)
                 sum[i][j] = 0;
-        /* A round multiplies a stage. From the second on, it also starts the copies of one where the round before has
-         * read. */
+        /* Each iteration multiplies a stage. From the second on, it also starts the copies of a later stage, into the
+         * buffer that the iteration before has read. */
         int use = 0, fill = 0;
         for (tn_i64 left = extent, coming = extent - (AHEAD - 1) * DEPTH; left > 0; left -= DEPTH, coming -= DEPTH) {
             if (left == extent)
                 tn_copies_wait<AHEAD - 1>();
             else
                 tn_copies_wait<(AHEAD > 1 ? AHEAD - 2 : 0)>();
-            __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
+            __syncthreads(); /* all threads' copies have arrived, and nobody reads the buffer that is to be filled */
             if (left < extent) {
                 const int depth = FEW ? 0 : tn_within(coming, DEPTH);
                 if (depth) {
@@ -114,8 +117,7 @@ struct tn_product {
         }
     }
 
-    /* Adds a slice's products of a stage, of which so many positions of k are left; where there are none, it has
-     * zeros. */
+    /* Adds a slice's products of a stage, of which `steps` positions of k are left; the stage has zeros beyond. */
     TN_HOT void accumulate(T (&sum)[ROWS_EACH][COLUMNS_EACH], const T *a, const T *b, int down, int across, int steps)
     {
         if constexpr (READS_AHEAD) {
@@ -126,7 +128,8 @@ struct tn_product {
             for (int k = 0; k < steps; k += UNIT, a += UNIT * side_a::PITCH, b += UNIT * side_b::PITCH)
 #pragma unroll
                 for (int q = 0; q < UNIT; q++) {
-                    side_a::read(x[(q + 1) % 2], a, down, q + 1); /* behind the last one: whatever is there */
+                    side_a::read(x[(q + 1) % 2], a, down, q + 1); /* after the last position: garbage that is not
+                                                                     used */
                     side_b::read(y[(q + 1) % 2], b, across, q + 1);
                     add(sum, x[q % 2][0], y[q % 2][0]);
                 }
@@ -156,8 +159,8 @@ struct tn_product {
         return tn_sum_of_slices<SLICES>(shared + row * PITCH + column, ROWS * PITCH);
     }
 
-    /* Of the sums that the threads of all slices have in common, each may keep some columns' in its registers, u = 0,
-     * 1, ... < EACH. */
+    /* Each slice has partial sums of the same elements. Each of the threads that share these may keep the totals of
+     * some of its columns in registers, u = 0, 1, ... < EACH. */
     static constexpr int OWN_COLUMNS = COLUMNS_EACH % SLICES ? COLUMNS_EACH : COLUMNS_EACH / SLICES,
                          EACH = ROWS_EACH * OWN_COLUMNS;
     TN_HOT int own_row(int u) { return own_spot().row + side_a::line(u / OWN_COLUMNS, own_spot().down); }
@@ -166,7 +169,7 @@ struct tn_product {
         const spot own = own_spot();
         return own.column + own.slice * OWN_COLUMNS * LANES_ACROSS + side_b::line(u % OWN_COLUMNS, own.across);
     }
-    /* The slices give each other what they do not keep by way of shared memory. */
+    /* The slices exchange, through shared memory, the partial sums that they do not keep. */
     TN_HOT void run(T (&x)[EACH], T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
     {
         typedef tn_span<T, QUAD> quad;
@@ -175,7 +178,7 @@ struct tn_product {
         T sum[ROWS_EACH][COLUMNS_EACH];
         multiply(sum, shared, a, b, extent);
         const int slice = threadIdx.x / GROUP;
-        quad *const box = (quad *)shared + threadIdx.x % GROUP; /* for a slice, of another */
+        quad *const box = (quad *)shared + threadIdx.x % GROUP; /* one for each slice and each other one */
         if (SLICES > 1)
             __syncthreads();
 #pragma unroll
@@ -208,13 +211,14 @@ struct tn_product {
                 }
     }
 
-    /* Do as many of them as are read at once lie so in memory, too? */
+    /* Are as many of the thread's elements as are moved at once neighbours in memory, too, and aligned? */
     template <typename E> TN_HOT bool together(const E *at, int down, int across, int columns)
     {
         return across == 1 && down % QUAD == 0 && columns % QUAD == 0 &&
                (tn_u64)at % sizeof(tn_span<E, QUAD>) == 0;
     }
-    /* What lies in memory where they do, from the tile's first element on; the nearest element where there is none. */
+    /* Loads an array's elements at the thread's positions, relative to the tile's first element; where the result has
+     * no such element, the nearest one. */
     template <bool EARLY, typename E>
     TN_HOT void fetch(E (&x)[EACH], const E *from, int down, int across, int rows, int columns)
     {
@@ -234,7 +238,7 @@ struct tn_product {
             }
         }
     }
-    /* The other way round, those that there are. */
+    /* Stores the thread's elements, those that exist. */
     template <typename E> TN_HOT void put(const E (&x)[EACH], E *to, int down, int across, int rows, int columns)
     {
         if (together(to, down, across, columns)) {

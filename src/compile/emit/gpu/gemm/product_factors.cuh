@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the cores of matrix products in CUDA C++ share, and stand behind: a product's two factors, and how they come
- * into shared memory. The text begins with it where a kernel has a product.
+ * What all main loops of matrix products in CUDA C++ share: a product's two factors, and how they are copied to shared
+ * memory. This text stands before that of the main loop.
  *
  *     lines     The tile of a block of threads needs some rows of a and some columns of b, here called lines.
- *     stages    They come DEPTH positions of k at a time, several stages ahead of their use (cp.async: no register
- *               waits for them). A line whose neighbours in memory lie along k stays so in shared memory; else the
- *               stage lies by k, so that both kinds are copied in pieces of 16 bytes where extents and addresses allow
- *               it.
+ *     stages    They are copied DEPTH positions of k at a time, several stages ahead of their use (by cp.async, which
+ *               takes no registers). A line that is contiguous along k stays so in shared memory; otherwise the
+ *               stage is stored by k, so that both kinds are copied 16 bytes at a time where extents and addresses
+ *               allow it.
  *     sides     A factor's part of the stages: its layout there, the copies into it, and what a thread reads from it.
  */
 template <typename T, int N> struct alignas(sizeof(T) * N) tn_span { T at[N]; };
 
-/* Copies that go on in the background; zeros where `there` is false. */
+/* Starts an asynchronous copy of SIZE bytes; of zeros if `there` is false. */
 template <int SIZE> TN_HOT void tn_copy_async(void *to, const void *from, bool there)
 {
     const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
@@ -31,10 +31,10 @@ TN_HOT tn_f64 tn_multiply_add(tn_f64 a, tn_f64 b, tn_f64 c) { return __fma_rn(a,
 /* The largest power of two up to `most` that divides n. */
 static constexpr int tn_piece(int n, int most) { return n % most ? tn_piece(n, most / 2) : most; }
 
-/* Of what is left, at most so much. */
+/* `left`, limited to the range 0 to `most`. */
 TN_HOT int tn_within(tn_i64 left, int most) { return left < 0 ? 0 : left < most ? (int)left : most; }
 
-/* Another thread's number. */
+/* The value of x in another lane of the warp. */
 template <typename T> TN_HOT T tn_from_lane(T x, int lane)
 {
     if constexpr (__is_class(T)) /* complex */
@@ -45,7 +45,7 @@ template <typename T> TN_HOT T tn_from_lane(T x, int lane)
         return __shfl_sync(~0u, x, lane);
 }
 
-/* An element's sum over the slices, which lie `apart` from each other. */
+/* The sum of an element's partial sums over the slices, which are `apart` elements from each other in memory. */
 template <int SLICES, typename T> TN_HOT T tn_sum_of_slices(const T *first, int apart)
 {
     T sum = *first;
@@ -55,7 +55,8 @@ template <int SLICES, typename T> TN_HOT T tn_sum_of_slices(const T *first, int 
     return sum;
 }
 
-/* What is to stay in registers: the compiler would compute it anew for each element, from parameters. */
+/* Keeps a pointer in registers: the compiler would otherwise compute it again for each element, from kernel
+ * parameters. */
 template <typename T> TN_HOT T *tn_kept(T *p)
 {
     tn_u64 at = __cvta_generic_to_global(p);
@@ -68,9 +69,9 @@ TN_HOT int tn_kept(int n)
     return n;
 }
 
-/* What lies somewhere, read before this kernel has waited for those in front, which have been started before an earlier
- * one wrote there had ended: from the second-level cache, as the multiprocessor's own may have what was there
- * before. */
+/* Loads *p before this kernel has waited for the kernels before it. These may have been started before an earlier
+ * kernel, which wrote *p, had ended; so the load bypasses the multiprocessor's own cache, which may still have the
+ * value from before that, and reads the second-level cache. */
 template <typename T> TN_HOT T tn_fresh(const T *p)
 {
     constexpr int PIECE = alignof(T) < 16 ? alignof(T) : 16;
@@ -100,15 +101,15 @@ template <typename T> TN_HOT T tn_fresh(const T *p)
 
 extern __shared__ __align__(16) unsigned char tn_shared[];
 
-/* A factor as a tile sees it: its lines, by k. */
+/* A factor as a tile sees it: lines, each of elements along k. */
 template <typename T> struct tn_factor {
     const T *from;       /* the tile's first line, at k = 0 */
-    tn_i64 step, k_step; /* in elements, from line to line and along k */
-    int lines;           /* of the tile that there are */
+    tn_i64 step, k_step; /* strides in elements, from line to line and along k */
+    int lines;           /* lines of the tile that exist */
     const tn_i64 *places;
-        /* of gathered lines, in shared memory: where each begins, instead of a step from the last; or, BY_K, where
-                           * they have what belongs to each k; else NULL */
-    bool quads;          /* may be copied in pieces of 16 bytes: addresses and extents are multiples of them */
+        /* for gathered lines, in shared memory: where each begins, in place of the stride; or, BY_K, the position of
+         * each k; else NULL */
+    bool quads;          /* may be copied 16 bytes at a time: addresses and extents are multiples of that */
 };
 
 template <typename T, bool ALONG_K>
@@ -120,19 +121,22 @@ TN_HOT tn_factor<T> tn_factor_of(const T *from, tn_i64 step, tn_i64 k_step, tn_i
     return {from, step, k_step, lines, nullptr, quads && (tn_u64)from % 16 == 0};
 }
 
-/* One factor's part of the stages. A thread copies the pieces number threadIdx.x, + THREADS, ... of each; EACH and
- * LANES say how many lines a thread multiplies, and how many threads share the lines of a warp. */
+/* One factor's part of the stages. A thread copies the pieces number threadIdx.x, threadIdx.x + THREADS, ... of each
+ * stage. EACH is the number of lines that a thread multiplies, LANES the number of threads that divide a warp's lines
+ * among them. */
 template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K, bool GATHERED,
           bool TENSOR = false, bool BY_K = false>
 struct tn_side {
     static constexpr int QUAD = 16 / sizeof(T);
     static constexpr int INNER = ALONG_K ? DEPTH : LINES,
                          OUTER = ALONG_K ? LINES : DEPTH; /* extents in shared memory */
-    /* An odd number of pieces, or of pairs of them where four lines of eight numbers are read at once: no two share
-     * banks. */
+    /* PITCH is an odd number of QUADs, or of pairs of them where four lines of eight numbers are read at once, so that
+     * lines read together use different banks of shared memory. */
     static constexpr int ODD = TENSOR && !ALONG_K ? 2 * QUAD : QUAD, PITCH = INNER + (INNER / ODD % 2 ? 0 : ODD);
-    static constexpr int SIZE = PITCH * OUTER, SIZE_OF_ALL = INNER * OUTER; /* with and without gaps */
-    /* Neighbouring lines that a thread reads at once: quads, then two, then one of what is left of EACH. */
+    static constexpr int SIZE = PITCH * OUTER, SIZE_OF_ALL = INNER * OUTER; /* elements of a stage, with and without
+                                                                               padding */
+    /* How a thread reads its EACH lines where neighbours are lines: four at a time, then two, then the one that is
+     * left. */
     static constexpr int QUADS = ALONG_K ? 0 : EACH / QUAD * QUAD, PAIRS = ALONG_K ? 0 : QUADS + EACH % QUAD / 2 * 2;
     static __host__ __device__ constexpr int piece(int i) { return i < QUADS ? QUAD : i < PAIRS ? 2 : 1; }
     static __host__ __device__ constexpr int piece_first(int i)
@@ -140,7 +144,7 @@ struct tn_side {
         return i < QUADS ? i / QUAD * QUAD : i < PAIRS ? QUADS : i;
     }
 
-    /* where the lines of a thread's quads begin */
+    /* the addresses of a thread's lines are kept in registers */
     static constexpr bool KEEPS = GATHERED && ALONG_K && INNER % QUAD == 0;
     static constexpr int QUADS_EACH = (SIZE_OF_ALL / QUAD + THREADS - 1) / THREADS;
 
@@ -151,13 +155,13 @@ struct tn_side {
     bool quads;
     tn_i64 begin[KEEPS ? QUADS_EACH : 1];
 
-    /* Is it copied in pieces of 16 bytes? */
+    /* Is the factor copied 16 bytes at a time? */
     TN_HOT bool in_quads(const tn_factor<T> &f)
     {
         return f.quads && INNER % QUAD == 0 && (ALONG_K || BY_K || !GATHERED);
     }
 
-    /* The factor, of which so many stages have been started. */
+    /* The side of factor f, of which `started` stages are being copied already. */
     TN_HOT tn_side make(const tn_factor<T> &f, int started)
     {
         static_assert(!BY_K || (GATHERED && !ALONG_K), "");
@@ -172,7 +176,7 @@ struct tn_side {
         return side;
     }
 
-    /* Where piece number i of a thread's lies. Lines that are not there have no place. */
+    /* Finds the address of the thread's piece number i. Lines that do not exist have none. */
     template <int WIDTH>
     __device__ __forceinline__ tn_i64 place_of(int i, int outer, int inner, tn_i64 inner_step, bool there) const
     {
@@ -220,16 +224,16 @@ struct tn_side {
             from += advance;
     }
 
-    /* The i-th line of a thread, relative to the warp's first: pieces number i of all lanes lie beside one another. */
+    /* The i-th line of a thread, relative to the warp's first: the pieces number i of all lanes are neighbours. */
     static __host__ __device__ constexpr int line(int i, int lane)
     {
         return piece_first(i) * LANES + lane * piece(i) + i - piece_first(i);
     }
 
-    /* A line and a position of k relative to others. */
+    /* The offset, in elements, of a line and a position of k in a stage; also between two such. */
     static __device__ constexpr int place(int line, int k) { return ALONG_K ? line * PITCH + k : k * PITCH + line; }
 
-    /* N positions of k of a thread's lines; QUAD of them where a line lies along k. */
+    /* Reads N positions of k of a thread's lines; N is QUAD for lines that are contiguous along k. */
     template <int N> TN_HOT void read(T (&x)[N][EACH], const T *lines, int lane, int k)
     {
         if constexpr (ALONG_K) {
@@ -254,7 +258,7 @@ struct tn_side {
             read_pieces<I + piece(I)>(x, lines, lane);
         }
     }
-    /* The other way round: a thread's numbers to their lines. */
+    /* Writes a thread's numbers to the places that read() reads. */
     template <int I = 0> TN_HOT void write_pieces(T *lines, const T (&x)[EACH], int lane)
     {
         if constexpr (I < EACH) {
@@ -265,8 +269,8 @@ struct tn_side {
     TN_HOT const T *lane_lines(const T *stage, int line, int k) { return stage + place(line, k); }
 };
 
-/* Starts the copies of the first stages of a core: of a, b, or both; LAST: after it all have been started. What was
- * started before the last ones is part of the first stage. */
+/* Starts the copies of the first stages of a main loop: of a, b, or both. LAST: no other call follows. Copies that were
+ * started before it arrive with the first stage. */
 template <typename CORE, bool A, bool B, bool LAST, typename T>
 TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
 {
@@ -284,8 +288,8 @@ TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn
     }
 }
 
-/* Ahead of copies that a kernel starts before it has waited for those in front (see tn_fresh): pieces of less than 16
- * bytes come by way of the multiprocessor's cache, which a fence empties, whichever thread's it is. */
+/* Called before copies that a kernel starts before it has waited for the kernels before it (see tn_fresh): pieces of
+ * less than 16 bytes pass through the multiprocessor's own cache; a fence by any thread invalidates that. */
 template <typename CORE, bool A, bool B, typename T>
 TN_HOT void tn_read_anew(const tn_factor<T> &a, const tn_factor<T> &b)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A core of matrix products in CUDA C++ for a first factor that is there long before the second: rows of a dataset,
- * say, which a kernel copies while those before it still run. It stands behind product.cuh, whose tiles, slices and
- * order of sums it has.
+ * A main loop of matrix products in CUDA C++ for a first factor that can be read long before the second: rows of a
+ * dataset, say, which a kernel copies while the kernels before it still run. This text stands after product.cuh, and
+ * has the same tiles, slices and order of sums.
  *
- *     a    Lies whole in shared memory, all of k: as many of product.cuh's stages as there are, one behind the other.
+ *     a    All of it is in shared memory: all stages of product.cuh, one after another.
  *     b    Each slice is a single warp, so its share of b is read by nobody else. The warp copies it by pieces, QUAD
  *          positions of k each, into a ring of its own of STAGES rounds, and copies the next piece to where it has just
  *          read one. So from a's arrival to the last term no warp waits for another, and copies are under way all the
@@ -20,14 +20,14 @@ struct tn_whole_product {
     static_assert(ROWS_EACH * LANES_DOWN == ROWS && COLUMNS_EACH * LANES_ACROSS == COLUMNS, "a warp has the tile");
     static_assert(COLUMNS == 32 && STEP % QUAD == 0, "");
     typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, true, A_GATHERED> side_a;
-    typedef tn_side<T, COLUMNS, QUAD, 32, COLUMNS_EACH, LANES_ACROSS, false, false> side_b; /* of a piece */
-    /* of a round; all of which are started ahead of their use */
+    typedef tn_side<T, COLUMNS, QUAD, 32, COLUMNS_EACH, LANES_ACROSS, false, false> side_b; /* a piece of b */
+    /* pieces of a round; pieces of the ring, all of which are copied ahead of their use */
     static constexpr int PIECES = STEP / QUAD, IN_RING = STAGES * PIECES;
-    /* of the result, which each warp leaves in its ring */
+    /* pitch of the result, which each warp writes into its ring */
     static constexpr int PITCH = COLUMNS + QUAD;
     static constexpr int OWN = IN_RING * side_b::SIZE > ROWS * PITCH ? IN_RING * side_b::SIZE : ROWS * PITCH;
 
-    /* Starts the copies of a, behind the rings. */
+    /* Starts the copies of a, into shared memory after the rings. */
     TN_HOT void bring_a(T *shared, const tn_factor<T> &a, tn_i64 extent)
     {
         side_a from = side_a::make(a, 0);
@@ -37,14 +37,15 @@ struct tn_whole_product {
             from.copy(to, tn_within(left, DEPTH), a);
     }
 
-    /* A lane's part of its warp's pieces of b: WIDTH neighbours in every WIDTH-th row. Zeros where there is nothing. */
+    /* The part of its warp's pieces of b that a lane copies: WIDTH neighbours in every WIDTH-th row; zeros where b has
+     * no elements. */
     template <int WIDTH> struct share {
         const T *from;
         tn_i64 k_step;
-        int to;   /* in a piece */
-        int left; /* positions of k from that row on */
+        int to;   /* offset in a piece */
+        int left; /* positions of k that are left, from that row on */
 
-        /* From a round on. */
+        /* The lane's part, beginning with the given round. */
         TN_HOT share make(const tn_factor<T> &b, tn_i64 extent, int round)
         {
             const int k = round * DEPTH + threadIdx.x / 32 * STEP, lane = threadIdx.x % 32;
@@ -67,7 +68,7 @@ struct tn_whole_product {
         }
     };
 
-    /* Starts the copies of b that the rings have room for. What was started before comes with the first of them. */
+    /* Starts as many copies of b as the rings have room for. Copies started before arrive with the first of them. */
     TN_HOT void bring_b(T *shared, const tn_factor<T> &b, tn_i64 extent)
     {
         if (b.quads)
@@ -85,12 +86,12 @@ struct tn_whole_product {
                 from.bring(piece);
     }
 
-    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when all copies have
-     * been started that can be. */
+    /* Computes the tile into shared memory; at() reads it afterwards. Called by all threads of the block, after bring_a
+     * and bring_b. */
     TN_HOT void run(T *shared, const tn_factor<T> &, const tn_factor<T> &b, tn_i64 extent)
     {
         tn_copies_wait<IN_RING - 1>();
-        __syncthreads(); /* all of a is there */
+        __syncthreads(); /* all of a has arrived */
         if (b.quads)
             multiply(shared, share<QUAD>::make(b, extent, STAGES), (int)extent);
         else
@@ -98,7 +99,7 @@ struct tn_whole_product {
         __syncthreads();
     }
 
-    /* A slice's sums, with what is left of its share of b. */
+    /* Computes a slice's sums, while it copies the rest of its share of b. */
     template <typename SHARE> TN_HOT void multiply(T *shared, SHARE from, int extent)
     {
         const int slice = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -110,14 +111,14 @@ struct tn_whole_product {
         int round = 0;
         for (int left = extent - slice * STEP; left > 0; left -= DEPTH, round = round + 1 == STAGES ? 0 : round + 1) {
             tn_copies_wait<IN_RING - PIECES>();
-            __syncwarp(); /* the whole warp's copies for this round are there */
+            __syncwarp(); /* all lanes' copies for this round have arrived */
 #pragma unroll
             for (int i = 0; i < PIECES; i++) {
                 T *const piece = ring + (round * PIECES + i) * side_b::SIZE;
                 T x[QUAD][ROWS_EACH], y[QUAD][COLUMNS_EACH];
                 side_a::read(x, lines, down, i * QUAD);
                 side_b::read(y, piece, across, 0);
-                __syncwarp(); /* and have been read */
+                __syncwarp(); /* all lanes have read the piece, which may be overwritten now */
                 from.bring(piece);
 #pragma unroll
                 for (int q = 0; q < QUAD; q++)
@@ -130,7 +131,7 @@ struct tn_whole_product {
             from.go_on(DEPTH - STEP);
             lines += side_a::SIZE;
         }
-        tn_copies_wait<0>(); /* of zeros, for rounds that there are not */
+        tn_copies_wait<0>(); /* copies of zeros may be left, of rounds beyond the last */
         __syncwarp();
 #pragma unroll
         for (int r = 0; r < ROWS_EACH; r++)

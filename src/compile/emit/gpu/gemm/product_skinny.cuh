@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cores of matrix products in CUDA C++ that keep their factors in registers, beside product.cuh's, which stands before
- * them. A factor b that the program is given is there before the kernel waits for those before it, so that only a has
- * to come.
+ * Main loops of matrix products in CUDA C++ that keep a factor in registers; this text stands after product.cuh. If b
+ * is an input of the program, it is loaded before the kernel waits for the kernels before it, so that only a is loaded
+ * after that.
  *
- *     thin   Few columns and a long k. A thread takes QUAD neighbouring positions of k, or as many in each round of all
- *            threads, and has their rows of b, all COLUMNS of them; it multiplies ROWS rows of a. The threads of a warp
- *            add their sums by halves, each half going on with half of the columns that are left; those of the warps
- *            are added in their order.
- *     short  A short k, DEPTH positions. Each thread has its column of b and computes elements of it one by one, a sum
- *            in the order of k.
- *     back   Behind a thin one, in its blocks: ROWS rows of DEPTH numbers, in shared memory by then, are multiplied by
- *            the transpose of b, of which each thread has QUAD columns from before, beside what it has of a there. A
- *            sum in the order of k.
+ *     thin   Few columns and a long k. A thread takes QUAD neighbouring positions of k (in each round of all threads,
+ *            if one is not enough), and has the rows of b there, all COLUMNS of them, in registers; it multiplies ROWS
+ *            rows of a. The lanes of a warp add their sums by halves, each half going on with half of the columns that
+ *            are left; the sums of the warps are added in order.
+ *     short  A short k, DEPTH positions. Each thread has a column of b in registers and computes that column of the
+ *            result element by element, each a sum in the order of k.
+ *     back   Back-to-back after a thin one, in the same blocks: its ROWS rows of DEPTH numbers, by then in shared
+ *            memory, are multiplied by the transpose of b, of which each thread still has QUAD columns in registers.
+ *            Each element is a sum in the order of k.
  */
-/* What is to be computed by the time that the program comes to this place, not where it is used. */
+/* Makes the compiler compute the pointer here, not where it is used. */
 template <typename T> TN_HOT T *tn_settled(T *p)
 {
     tn_u64 at = __cvta_generic_to_global(p);
@@ -27,19 +27,19 @@ TN_HOT int tn_settled(int n)
     return n;
 }
 
-/* B_WHOLE: all of b lies in one piece, by k; ONCE: a round is enough. */
+/* B_WHOLE: all of b is contiguous, stored by k; ONCE: one round covers all of k. */
 template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ONCE, bool A_GATHERED = false>
 struct tn_thin_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, QUAD = 16 / sizeof(T),
                          ROUND = QUAD * THREADS;
     static constexpr int MOST = 16, SUMS = SLICES * ROWS * MOST,
-                         PART = 32 * QUAD * COLUMNS; /* of b, a warp's in a round */
+                         PART = 32 * QUAD * COLUMNS; /* elements of b that a warp needs in a round */
     static constexpr int BYTES = (int)sizeof(T) * (SUMS + (B_WHOLE ? SLICES * PART : 0));
     static_assert(COLUMNS <= MOST, "");
     typedef tn_span<T, QUAD> quad;
 
-    /* A thread's part of b: rows of it at QUAD positions of k; and of a, there. Where that begins, if it can be read at
-     * once. */
+    /* What a thread keeps in registers: the rows of b at its QUAD positions of k, and the numbers of a there; and the
+     * address of the latter, if they can be read at once. */
     struct held {
         alignas(16) T at[QUAD * COLUMNS];
         alignas(16) T a[ROWS][QUAD];
@@ -47,7 +47,7 @@ struct tn_thin_product {
         int quads;
     };
 
-    /* Finds out where a thread's part of a is, so that no address has to be computed when a is there. */
+    /* Computes the addresses of a thread's part of a, so that none is left to be computed when a can be read. */
     TN_HOT void aim(held &b, const tn_factor<T> &a)
     {
 #pragma unroll
@@ -57,14 +57,14 @@ struct tn_thin_product {
         b.quads = tn_settled(a.quads && a.k_step == 1);
     }
 
-    /* Can b come in pieces of 16 bytes? By way of shared memory, so that a warp's lie beside one another: all blocks
-     * ask for all of b at once, and half a sector a request would keep the second-level cache from others. */
+    /* Can b be copied 16 bytes at a time? That goes through shared memory, so that a warp's pieces are neighbours: all
+     * blocks read all of b at once, and requests of half a sector would keep the second-level cache busy. */
     TN_HOT bool in_pieces(const tn_factor<T> &f, tn_i64 extent)
     {
         return B_WHOLE && (tn_u64)f.from % 16 == 0 && extent * COLUMNS % QUAD == 0;
     }
 
-    /* Fetches a thread's part of b, or starts that: it is there behind take(). */
+    /* Loads a thread's part of b, or starts its copies; it is in registers after take(). */
     TN_HOT void hold(held &b, T *shared, const tn_factor<T> &f, tn_i64 extent, tn_i64 begin = 0)
     {
         const tn_i64 k = begin + threadIdx.x * QUAD;
@@ -99,8 +99,8 @@ struct tn_thin_product {
         __syncwarp();
     }
 
-    /* The tile into shared memory: afterwards at() reads it. `b` holds the thread's first part of b, and the last of
-     * both then. */
+    /* Computes the tile into shared memory; at() reads it afterwards. `b` has the thread's part of b for the first
+     * round, and afterwards the parts of both factors for the last one. */
     TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &f, tn_i64 extent, held &b)
     {
         T sum[ROWS][COLUMNS] = {};
@@ -149,11 +149,11 @@ struct tn_thin_product {
         }
     }
 
-    /* A number that lies somewhere: one after the other, so that no registers hold the addresses of many. */
+    /* Loads a number. volatile: one load after another, so that no registers hold the addresses of many. */
     TN_HOT T one(const T *at) { return *(const volatile T *)at; }
 
-    /* Adds the sums of lanes, two by two, LANES apart: each goes on with half of the N columns, or all with the only
-     * one. */
+    /* Adds the sums of pairs of lanes that are LANES apart: each lane of a pair goes on with half of the N columns, or
+     * both with the only one. */
     template <int N, int LANES = 16> TN_HOT void fold(T (&sum)[COLUMNS], int lane)
     {
         if constexpr (LANES > 0) {
@@ -168,7 +168,7 @@ struct tn_thin_product {
             fold<HALF, LANES / 2>(sum, lane);
         }
     }
-    /* The column that a lane has in the end; -1 if none. */
+    /* The column whose sum a lane has after fold(); -1: none. */
     template <int N, int LANES = 16> TN_HOT int column_of(int lane)
     {
         if constexpr (N == 1) {
@@ -190,7 +190,7 @@ template <typename T, int ROWS_, int COLUMNS_, int THREADS_, int DEPTH, bool A_G
 struct tn_short_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = THREADS_, BYTES = 0;
 
-    /* A column of b. */
+    /* A column of b, in registers. */
     struct held {
         T at[DEPTH];
     };
@@ -202,7 +202,7 @@ struct tn_short_product {
             b.at[k] = column < f.lines ? tn_fresh(f.from + column * f.step + k * f.k_step) : (T)0;
     }
 
-    /* An element of the column, in a row that there is. */
+    /* The result's element in the thread's column, at a row that exists. */
     TN_HOT T at(const tn_factor<T> &a, const held &b, int row)
     {
         constexpr int PAIR = DEPTH % 2 ? 1 : 2;
@@ -228,7 +228,8 @@ struct tn_short_product {
 template <typename T, int ROWS_, int THREADS, int DEPTH> struct tn_back_product {
     static constexpr int ROWS = ROWS_, QUAD = 16 / sizeof(T), COLUMNS = QUAD * THREADS, EACH = ROWS * QUAD;
 
-    /* A thread's elements of each row, from what it holds as part of a thin product. */
+    /* Computes a thread's elements of each row, from the part of b that it has had in registers since the thin
+     * product. */
     template <typename HELD> TN_HOT void multiply(T (&sum)[EACH], const T *rows, const HELD &b)
     {
 #pragma unroll

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The core of a matrix product on tensor cores in CUDA C++: like product.cuh's, which stands before it, and with
- * float32's accuracy.
+ * The main loop of a float32 matrix product on tensor cores in CUDA C++, with float32's accuracy. It is like that of
+ * product.cuh, which stands before it.
  *
  *     parts      A float32 number is the sum of two TF32 numbers but for its last bit or so: the nearest one, and what
- *                is left. Of the four products of the parts of two numbers three count: small x great, great x small,
- *                great x great.
+ *                is left. Of the four products of the parts of two numbers three count: small x large, large x small,
+ *                large x large.
  *     sums       Tensor cores cut off what they add instead of rounding it. So they add few terms at a time, those of
  *                STEP positions of k, and float32 additions do the rest: the error is that of a sum in float32.
- *     infinities Parts of infinite numbers, and of the very largest, have no such sum. A tile with an element that is
- *     not finite
- *                is computed again by multiply-adds of whole numbers, so infinities and NaN come out as anywhere else.
+ *     infinities Infinite numbers, and the very largest ones, have no such parts. A tile with an element that is not
+ *                finite is computed again by float32 multiply-adds, so infinities and NaN are as everywhere else.
  *     warps      Each has ROWS_EACH x COLUMNS_EACH of the tile, in pieces of 16 x 8.
  */
 
-/* c += a b for the pieces of a warp, 16 x 8 x 8, whose numbers lie in the lanes as PTX's mma.m16n8k8 says. */
+/* c += a b for a warp's pieces of 16 x 8 x 8, whose numbers are distributed over the lanes as PTX's mma.m16n8k8
+ * demands. */
 TN_HOT void tn_multiply_pieces(tn_f32 (&c)[4], const tn_u32 (&a)[4], const tn_u32 (&b)[2])
 {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -34,12 +34,13 @@ struct tn_tensor_product {
     static_assert(ROWS % ROWS_EACH == 0 && COLUMNS % COLUMNS_EACH == 0, "");
     typedef tn_side<tn_f32, ROWS, DEPTH, THREADS, 8, 1, A_ALONG_K, A_GATHERED, true> side_a;
     typedef tn_side<tn_f32, COLUMNS, DEPTH, THREADS, 8, 1, B_ALONG_K, false, true> side_b;
-    typedef tn_f32 sums[DOWN][ACROSS][4]; /* of a lane */
-    static constexpr int PITCH = COLUMNS + 8; /* of the result: no two rows of a piece share banks */
+    typedef tn_f32 sums[DOWN][ACROSS][4]; /* a lane's accumulators */
+    static constexpr int PITCH = COLUMNS + 8; /* pitch of the result: rows of a piece are in different banks of
+                                                 shared memory */
     static constexpr int AHEAD = STAGES - 1, STAGE = side_a::SIZE + side_b::SIZE;
 
-    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when tn_start has been
-     * called. */
+    /* Computes the tile into shared memory; at() reads it afterwards. Called by all threads of the block, after
+     * tn_start. */
     TN_HOT void run(tn_f32 *shared, const tn_factor<tn_f32> &a, const tn_factor<tn_f32> &b, tn_i64 extent)
     {
         side_a from_a = side_a::make(a, AHEAD);
@@ -50,7 +51,7 @@ struct tn_tensor_product {
         int use = 0, fill = AHEAD;
         for (tn_i64 left = extent, coming = extent - AHEAD * DEPTH; left > 0; left -= DEPTH, coming -= DEPTH) {
             tn_copies_wait<AHEAD - 1>();
-            __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
+            __syncthreads(); /* all threads' copies have arrived, and nobody reads the buffer that is to be filled */
             if (coming > 0) {
                 const int depth = coming < DEPTH ? (int)coming : DEPTH;
                 from_a.copy(shared + fill * STAGE, depth, a);
@@ -69,7 +70,8 @@ struct tn_tensor_product {
             again(shared, a, b, extent);
     }
 
-    /* A lane reads the numbers at lane / 4 and lane % 4 of each quarter of 16 x 8 positions, or half of 8 x 8. */
+    /* A lane reads the number at row lane / 4 and column lane % 4 of each 8 x 4 quarter of 16 x 8 positions, or half of
+     * 8 x 8. */
     TN_HOT void accumulate(sums &sum, const tn_f32 *a, const tn_f32 *b)
     {
         sums part = {};
@@ -87,7 +89,7 @@ struct tn_tensor_product {
                 for (int e = 0; e < 2; e++)
                     split(b[side_b::place(8 * j, k + e * 4)], great_b[j][e], small_b[j][e]);
 #pragma unroll
-            /* a piece comes again after all others: none waits for itself */
+            /* the products of one accumulator are far apart in the loop, so that none waits for the one before */
             for (int product = 0; product < 3; product++)
 #pragma unroll
                 for (int i = 0; i < DOWN; i++)
@@ -113,7 +115,8 @@ struct tn_tensor_product {
         small = tns_bits_f32(x - nearest);
     }
 
-    /* Writes the lane's elements, the first of them at this row and column. False if one of them is not finite. */
+    /* Writes the lane's elements, the first of them at this row and column of the tile. False if one of them is not
+     * finite. */
     TN_HOT bool leave(tn_f32 *tile, const sums &sum, int row, int column)
     {
         tn_f32 check = 0;
@@ -131,7 +134,7 @@ struct tn_tensor_product {
         return check == 0;
     }
 
-    /* The tile by multiply-adds of whole numbers, into the first slice. */
+    /* Computes the tile by float32 multiply-adds, into the memory of the first slice. */
     static __device__ __noinline__ void again(tn_f32 *shared, const tn_factor<tn_f32> a, const tn_factor<tn_f32> b,
                                               tn_i64 extent)
     {
