@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Columns: kept elements lie side by side. Some threads of a block lie across, each with a vector of columns;
- * the others have the same columns further down: every so-manieth row, combined through shared memory at the end. What
- * passes have in common stays in registers where columns are short; else each pass reads them again.
+ * the others have the same columns at other rows (every n-th one), and their results are combined through shared memory
+ * at the end. If columns are short, values that several passes need stay in registers; else each pass reads them again.
  */
 #include "compile/emit/gpu/form.h"
 
@@ -50,7 +50,7 @@ static void pass(tn__printer *p, const tn__gpu_form *f, int level)
     tn__gpu_add_few(p, f, level);
 }
 
-/* The results of a level, by column of the vector. */
+/* Prints the results of a level, one for each column of the vector. */
 static void finish(tn__printer *p, const tn__gpu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
@@ -86,7 +86,7 @@ static void store_row_values(tn__printer *p, const tn__gpu_form *f)
     tn__line(p, "}");
 }
 
-/* Where the result of column u of the vector lies among all of a piece. */
+/* Prints the index of the result of the vector's column u among all results of a segment. */
 static void print_place(tn__printer *p, const tn__gpu_form *f)
 {
     const tn__nest *n = p->nest;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions: accumulators of a thread, and what threads do to combine theirs. The order depends on the form
- * alone, never on which thread comes first: by halves, over lanes of a warp by shuffles, over warps through shared
- * memory.
+ * Reductions: the accumulators of a thread, and how threads combine theirs. The order depends on the form alone,
+ * never on which thread comes first: lanes of a warp combine by halves, by shuffles; warps through shared memory.
  */
 #include "compile/emit/gpu/form.h"
 
@@ -11,12 +10,12 @@
 /* ---- accumulators ---- */
 
 /*
- * Sums of many numbers of single precision: a thread adds up a few of them, which go into a sum of double precision
- * then, as do those of other threads and of pieces. Where sums are of fewer numbers, and rows have fewer for a thread,
- * this would take longer than fetching them: they are summed up in single precision all the way.
+ * Sums of many float32 numbers: a thread adds up a few of them in float32, then adds that to a sum in float64; the sums
+ * of threads and segments are combined in float64. For short sums this would take longer than loading the numbers: so
+ * sums of fewer than SINGLE_ROW elements, and rows of which a thread has fewer than FEW, stay in float32 throughout.
  */
 #define SINGLE_ROW 262144
-#define FEW        16 /* numbers */
+#define FEW        16 /* numbers that a thread adds up in float32 at a time */
 
 bool tn__gpu_widens_pieces(const tn__nest *n, int r)
 {
@@ -37,7 +36,8 @@ bool tn__gpu_widens_any(const tn__nest *n, const tn__gpu_form *f, int level)
     return false;
 }
 
-/* Where pieces are joined there is nothing to be added up before. */
+/* Is the accumulator float64 from the first number on? It is where the partial results of segments are combined: they
+ * are float64 themselves. */
 static bool begins_wide(const tn__nest *n, const tn__gpu_form *f, int r)
 {
     return f->kind == TN__GPU_COMBINE && widens(n, f, r);
@@ -84,7 +84,7 @@ void tn__gpu_add_few(tn__printer *p, const tn__gpu_form *f, int level)
     }
 }
 
-/* An accumulator at the identity, or so many. */
+/* Declares an accumulator (or an array of `count`) at the identity. */
 static void start(tn__printer *p, const char *type, const char *name, int r, int count, const char *identity)
 {
     if (!count) {
@@ -117,7 +117,7 @@ void tn__gpu_start(tn__printer *p, const tn__gpu_form *f, int level, int width)
     }
 }
 
-/* The position of the element in hand in the C order of the reduced loops, as an expression. */
+/* Prints the current element's position in the C order of the reduced loops, as an expression. */
 static void print_reduced_position(tn__printer *p)
 {
     const tn__nest *n = p->nest;
@@ -133,7 +133,8 @@ static void print_reduced_position(tn__printer *p)
     }
 }
 
-/* The element in hand goes into the accumulators of its level. A thread comes by positions in order. */
+/* Prints the accumulation of the current element into the accumulators of its level. A thread goes through positions in
+ * ascending order, so that the first of equal elements wins. */
 void tn__gpu_accumulate(tn__printer *p, const tn__gpu_form *f, int level)
 {
     const tn__nest *n = p->nest;
@@ -158,7 +159,8 @@ void tn__gpu_accumulate(tn__printer *p, const tn__gpu_form *f, int level)
     }
 }
 
-/* Accumulator r and position, `mine`, take over those of another thread if they are better, or as good and earlier. */
+/* Prints the update of accumulator r and its position (named `mine`) by those of another thread, if these are better,
+ * or equal and at an earlier position. */
 static void take_better(tn__printer *p, int r, const char *mine)
 {
     const char *f = tn__emit_function(p, r);
@@ -189,8 +191,9 @@ static void shuffle(tn__printer *p, const tn__gpu_form *f, int r, bool position,
     tn__line(p, "}");
 }
 
-/* Over the warps of a row: each leaves its result in shared memory, that of all blocks if several have the row, then
- * every warp combines them all. Two combinations in turn use two stretches of it, so that one barrier is enough. */
+/* Combines over the warps of a row: each warp writes its result to shared memory (of every block of the cluster if
+ * several share the row), then each warp combines all of them. Successive combinations alternate between two areas of
+ * shared memory, so that one barrier each is enough. */
 static void over_warps(tn__printer *p, const tn__gpu_form *f, int r, bool position, int *used)
 {
     int warps = f->lanes / 32, half = *used % 2;
@@ -253,7 +256,7 @@ int64_t tn__gpu_down_bytes(const tn__nest *n)
     return DOWN_PARTS + (position ? DOWN_PLACES : 0);
 }
 
-/* Over a thread's streams, as over threads. */
+/* Combines a thread's interleaved accumulators (`streams`), as if they were threads'. */
 static void fold_streams(tn__printer *p, const tn__gpu_form *f, int r)
 {
     const char *combine = tn__emit_function(p, r);
@@ -269,7 +272,7 @@ void tn__gpu_combine_down(tn__printer *p, const tn__gpu_form *f, int level)
         const char *type = tn__gpu_sum_type(p, f, r), *sum = tn__gpu_sum(p->nest, f, r);
         if (p->nest->reduction[r].level != level)
             continue;
-        if (!position && !widens(p->nest, f, r)) /* a sum that is has taken them up already */
+        if (!position && !widens(p->nest, f, r)) /* a widened sum has had its streams added already */
             fold_streams(p, f, r);
         tn__line(p, "{");
         tn__line(p, "@shared @vector(%s, %d) *const part = (@shared @vector(%s, %d) *)tn_shared;", type, f->width, type,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A vector's elements, and the care that divisions take. IEEE's divisions and square roots of float32 need a
- * few instructions unless operands are at the ends of the range. They are computed so, all elements of a vector without
- * a branch; where `sure` says that an operand may have been there, the vector, or a pass that can be repeated, is
- * computed once more with all care.
+ * The elements of a vector, and how their divisions are computed. An IEEE division or square root of float32 takes a
+ * few instructions unless an operand is near the ends of the range. These few are printed for all elements of a vector,
+ * without a branch (unchecked operations); they clear the variable `sure` where an operand may have been near the ends.
+ * Then the vector, or the whole pass if it can be repeated, is computed once more by the complete operations.
  */
 #include "compile/emit/gpu/form.h"
 
-/* Is e a division or square root of the pass, which accumulates nothing? */
+/* Is e a division or square root that the pass computes unchecked? Not in a pass that accumulates. */
 static bool is_unchecked(const tn__printer *p, int e, int pass)
 {
     const tn__nest *n = p->nest;

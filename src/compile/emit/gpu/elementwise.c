@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementwise nests: a thread takes vectors of the last loop, several at once, all of whose loads come first
- * and all of whose stores last. Where all of a thread's vectors are there in full and every access is in one piece,
- * which nearly all threads find by one question (`whole`), nothing else is asked.
+ * Elementwise nests: a thread takes several vectors of the last loop at once, all of whose loads come first and all of
+ * whose stores last. If all of a thread's vectors are complete and every access is in one piece, which nearly all
+ * threads find out by a single test (`whole`), no other test is made.
  */
 #include "compile/emit/gpu/form.h"
 
@@ -16,7 +16,7 @@ static void open_vector(tn__printer *p, const tn__gpu_form *f, bool whole)
     if (whole)
         tn__line(p, "const int live = %d;", f->width);
     else if (f->loop >= 0 &&
-             tn__nest_loops(p->nest) == 1u << f->loop) /* then none is left behind the last vector, either */
+             tn__nest_loops(p->nest) == 1u << f->loop) /* then the last vector is complete, too */
         tn__line(p, "const ix live = (ix)n[%d] - b%d;", TN__EXTENT(f->loop), f->loop);
     else if (f->loop >= 0)
         tn__line(p, "const ix live = id < (ix)n[0] ? (ix)n[%d] - b%d : 0;", TN__EXTENT(f->loop), f->loop);
@@ -24,7 +24,7 @@ static void open_vector(tn__printer *p, const tn__gpu_form *f, bool whole)
         tn__line(p, "const ix live = id < (ix)n[0];");
 }
 
-/* What is stored of all vectors of a thread; or of vector q. */
+/* Declares the variables of what is stored, for all vectors of a thread or for vector q alone. */
 static void declare_results(tn__printer *p, const tn__gpu_form *f, bool all)
 {
     const tn__nest *n = p->nest;
@@ -47,7 +47,8 @@ static void loads(tn__printer *p, const tn__gpu_form *f, bool whole)
     tn__line(p, "}");
 }
 
-/* All loads of a thread's vectors, and random numbers apart from them, where nothing branches. */
+/* Prints all loads of a thread's vectors, which are not in a branch, and after them the random numbers that need
+ * mending (see tn__gpu_mend_random). */
 static void print_loads(tn__printer *p, const tn__gpu_form *f, bool aligned)
 {
     if (aligned && !tn__gpu_makes_random(p->nest)) {

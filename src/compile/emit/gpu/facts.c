@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts of nests that more than one of the files that write a GPU's loops asks for. */
+/* Properties of nests that several of the files that print a GPU's loops ask for. */
 #include "compile/emit/gpu/form.h"
 
 bool tn__gpu_is_random(const tn__expr *e) { return e->kind == TN__EXPR_INDEX && e->op != TN__OP_IOTA; }
@@ -60,7 +60,7 @@ bool tn__gpu_widens(const tn__nest *n, const tn__expr *e)
 /* ---- registers ---- */
 
 typedef struct span {
-    int first, last; /* passes that have a value; -1: none */
+    int first, last; /* first and last pass that a value lives in; -1: none */
 } span;
 
 /* Notes that a pass needs expression e, and what e is made of, unless an earlier pass has it: as tn__gpu_find does. */
@@ -84,7 +84,8 @@ static int64_t words_of(const tn__nest *n, const tn__expr *e, int loop, int widt
     const tn__access *a = is_load(e) ? &n->access[e->access] : NULL;
     int64_t size = (int64_t)tn_dtype_size(a ? a->dtype : tn__dtypes[e->dtype].compute);
     int64_t count = a && !a->stride[loop] ? 1 : width;
-    return a ? (count * size + 3) / 4 : count * ((size + 3) / 4); /* what is computed has variables of its own */
+    return a ? (count * size + 3) / 4 : count * ((size + 3) / 4); /* computed values have a 32-bit variable each,
+                                                                     loaded ones share registers */
 }
 
 int64_t tn__gpu_kept_words(const tn__nest *n, int loop, int width)
@@ -105,7 +106,8 @@ int64_t tn__gpu_kept_words(const tn__nest *n, int loop, int width)
                 follow(n, n->store[s].expr, pass, of);
     }
     for (int pass = 0; pass < passes; pass++) {
-        int64_t before = 0, after = 0; /* when all of the pass has been loaded; what it hands on */
+        int64_t before = 0, after = 0; /* live before the pass's computations, when all its loads are done, and after
+                                          them, for later passes */
         for (int e = 0; e < n->expr_count; e++) {
             const tn__expr *x = &n->expr[e];
             if (of[e].first < 0 || of[e].first > pass || of[e].last < pass || tn__gpu_widens(n, x) ||

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a nest is spread over the threads of a GPU: which loop neighbours lie along, how many of them a thread takes at
- * once, how blocks share the work; of reductions, reduced.c says it. What the text holds depends on the
- * nest's structure, on the chip, and on the length of rows that stay in registers; the number of rows or elements is an
- * argument.
+ * How a nest is spread over the threads of a GPU: which loop the neighbours of a vector lie along, how many of them a
+ * thread takes at once, how blocks share the work (reduced.c decides that for reductions). The kernel's text depends
+ * on the nest's structure, on the chip, and on the length of rows that stay in registers; the number of rows or
+ * elements is an argument of the kernel.
  */
 #include "compile/emit/gpu/choose.h"
 
-#define MOST_POSITION   ((int64_t)1 << 30) /* that 32 bits are used for: sums of two fit, too */
+#define MOST_POSITION   ((int64_t)1 << 30) /* largest extent for which positions are 32-bit: the sum of two positions
+                                              fits, too */
 #define MOST_WIDTH      8
 #define IN_FLIGHT       32   /* bytes that a thread of an elementwise nest should have under way */
-#define RANDOM_CHUNKS   4    /* for which the generator's keys are made ready together */
-#define SHORTEST_TILED  16   /* extent of a loop that is worth turning */
+#define RANDOM_CHUNKS   4    /* vectors of random numbers for which a thread prepares the generator's keys once */
+#define SHORTEST_TILED  16   /* shortest loop for which a transposing tile pays */
 #define TILE_BYTES      40000
-#define FEWEST_TILED    65536 /* elements; fewer may share a kernel with other nests, whose blocks have other sizes */
+#define FEWEST_TILED    65536 /* elements: smaller nests may share a kernel with others, whose blocks have other
+                                 sizes */
 
 /* ---- facts ---- */
 
@@ -32,8 +34,9 @@ static bool is_wide(const tn__nest *n)
     return false;
 }
 
-/* Neighbours along a loop that are 16 bytes of the smallest elements, at most 32 of the largest; random numbers come
- * four at once, those of 64 bits two: twice 16 bytes a thread would be stored by halves. */
+/* The natural width of a vector along a loop: as many elements as make 16 bytes of the smallest dtype, but at most 32
+ * bytes of the largest. Random numbers come four at once, 64-bit ones two at once: vectors of 32 bytes would be stored
+ * in two halves. */
 static int natural_width(const tn__nest *n, int loop)
 {
     size_t smallest = 0, largest = 1;
@@ -80,8 +83,8 @@ static bool transposed(const tn__access *a, int last, int l)
            (a->stride[last] > 1 || a->stride[last] < -1);
 }
 
-/* The loop along which a load is contiguous that skips along the last one, and the bytes of one element of each such
- * load; -1: no load does, or the loop is short. */
+/* The loop along which those loads are contiguous that are strided along the last loop, and the bytes of one element of
+ * each of them. -1: there is no such load, or the loop is short. */
 static int tiled_loop(const tn__nest *n, int64_t *bytes)
 {
     int last = n->loop_count - 1, loop = -1;

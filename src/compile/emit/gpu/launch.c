@@ -3,7 +3,8 @@
 #include "compile/emit/gpu/form.h"
 
 #define MOST_BLOCKS ((int64_t)1 << 30)
-#define BLOCKS_OF_RANDOM 64 /* a multiprocessor: threads that take several vectors prepare once */
+#define BLOCKS_OF_RANDOM 64 /* blocks a multiprocessor for random numbers: few, so that a thread takes several
+                               vectors and prepares its keys once */
 
 void tn__gpu_loops(tn__printer *p)
 {
@@ -28,7 +29,7 @@ int64_t tn__gpu_items(const tn__emitter *emitter, const tn__nest *n)
     return f.kind == TN__GPU_COMBINE ? f.groups : f.groups * f.segments;
 }
 
-/* Threads for so few rows that a block of the usual size would leave multiprocessors idle. */
+/* Threads of a block for nests of so few rows that blocks of the usual size would leave multiprocessors idle. */
 static int threads_of_rows(const tn__capabilities *chip, const tn__gpu_form *f)
 {
     int threads = f->threads;
@@ -38,8 +39,8 @@ static int threads_of_rows(const tn__capabilities *chip, const tn__gpu_form *f)
     return threads;
 }
 
-/* A single nest: a block for each group, in which all threads take part, but for tiles, whose number is part of their
- * text. */
+/* The launch of a single nest: one block a group, all of whose threads take part; for tiles the number of threads is
+ * part of the text. */
 static void launch_nest(const tn__emitter *emitter, const tn__nest *nest, bool alone, tn__part_launch *to)
 {
     tn__gpu_form f = tn__gpu_form_of(emitter->chip, nest);
@@ -49,7 +50,7 @@ static void launch_nest(const tn__emitter *emitter, const tn__nest *nest, bool a
     to->resident = f.resident;
     to->cluster = f.cluster;
     to->all_threads = f.kind != TN__GPU_TILES;
-    int64_t share = f.cluster ? f.cluster : 1; /* blocks that have a row */
+    int64_t share = f.cluster ? f.cluster : 1; /* blocks that share a row */
     int64_t each = f.kind == TN__GPU_ROWS          ? share * to->threads / f.lanes
                    : f.kind == TN__GPU_ELEMENTWISE ? (int64_t)to->threads * f.batch
                                                    : 1;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a reduction is spread over the threads of a GPU: rows, whose threads lie along what is reduced, or columns, whose
- * threads lie along what is kept; in whose registers a row or a column stays; in how many pieces few of them are
- * reduced.
+ * threads lie along what is kept; whether a row or a column stays in registers; into how many segments few rows or
+ * columns are split.
  *
- * The order in which a reduction combines follows from the logical shape and the chip: so that the same sum gives the
- * same bits whatever it is fused with, and however its operands lie. Only which loop neighbours lie along depends on
- * strides, and that only where there is much to gain.
+ * The order in which a reduction combines follows from the logical shape and the chip alone, so that a sum gives the
+ * same bits whatever it is fused with and however its operands lie. Only the choice of the loop along which neighbours
+ * lie depends on strides, and only where that gains much.
  */
 #include "compile/emit/gpu/choose.h"
 
-#define HELD_REGISTERS  64   /* for values that stay from pass to pass; a quarter where a block has all its threads */
+#define HELD_REGISTERS  64   /* registers of a thread for values that stay from pass to pass; a quarter of that in
+                                blocks of 1024 threads */
 #define REGISTERS       65536 /* of a multiprocessor */
-#define OTHER_REGISTERS 9    /* of a thread, for what it computes with */
-#define EXPENSIVE_WORDS 10   /* twice those for what exp and its like compute with */
-#define OTHER_WORDS     16   /* the same of a thread that goes through columns, for simple sums */
-#define MOST_THREADS    1536 /* of a multiprocessor that are worth having fewer registers each */
-#define ENOUGH_THREADS  1024 /* the same where each holds 9 to 16 words, and must not have to put them away */
+#define OTHER_REGISTERS 9    /* registers of a thread for addresses and intermediate values */
+#define EXPENSIVE_WORDS 10   /* twice the registers for intermediate values of exp and the like */
+#define OTHER_WORDS     16   /* registers for intermediate values of a thread of columns, for plain sums */
+#define MOST_THREADS    1536 /* threads of a multiprocessor beyond which more are not worth fewer registers each */
+#define ENOUGH_THREADS  1024 /* the same where each keeps 9 to 16 words, which must not be spilled */
 #define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole
                                 vectors */
 #define CLUSTER_WORDS   160  /* registers of a thread that a row may take which several blocks hold together */
@@ -34,12 +35,12 @@
 #define NARROW_WIDTH 8 /* the same of many elements of 16 bits, so that a vector is 16 bytes */
 #define NARROW_KEPT  40 /* registers of a thread that a row's values may take which are loaded as 16 bits */
 #define EACH    4  /* vectors of a row that a thread takes before more threads take part */
-#define ALONE   16 /* elements of a row that a single thread takes */
-#define SHARED  2  /* vectors a thread of rows that do not need a warp, which take less each if fewer threads look for
-                      their row and combine */
+#define ALONE   16 /* longest row that a single thread takes, in elements */
+#define SHARED  2  /* vectors of a thread where a row needs less than a warp: with fewer threads a row, finding the
+                      row and combining take less time */
 #define MANY    65536
-#define APART   ((int64_t)1 << 20) /* elements of columns that blocks for a part of the chip would go through several
-                                      times: sums apart, and what follows by the whole chip */
+#define APART   ((int64_t)1 << 20) /* with more elements, columns that several passes would read by part of the chip
+                                      have their sums computed apart, and what follows by the whole chip */
 
 static bool has_positions(const tn__nest *n)
 {
@@ -49,7 +50,7 @@ static bool has_positions(const tn__nest *n)
     return false;
 }
 
-/* Does it vary with what is reduced? */
+/* Does the access vary with a reduced loop? */
 static bool goes_down(const tn__nest *n, const tn__access *a)
 {
     for (int l = 0; l < n->loop_count; l++)
@@ -58,8 +59,8 @@ static bool goes_down(const tn__nest *n, const tn__access *a)
     return false;
 }
 
-/* Of the given loops the one that most accesses of every element, not of results, are contiguous along, the last of
- * several; how many they are. -1: there are no loops. */
+/* Of the given loops the one along which most accesses that are made for every element (not those of results) are
+ * contiguous; of several, the last. *score: how many accesses. -1: there are no loops. */
 static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
 {
     int best = -1;
@@ -79,7 +80,7 @@ static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
 
 /* ---- rows ---- */
 
-/* Registers that the values of a vector take which are loaded or computed in one pass and used in another. */
+/* Registers of those values of a vector that are loaded or computed in one pass and used in another. */
 static int64_t held_words(const tn__nest *n, int width)
 {
     int64_t words = 0;
@@ -105,7 +106,7 @@ static int64_t shared_bytes(const tn__nest *n, const tn__gpu_form *f)
     for (int s = 0; s < n->store_count; s++)
         if (!n->store[s].row)
             passes[n->store[s].expr] |= 1u << n->store[s].level;
-    for (int e = n->expr_count - 1; e >= 0; e--) { /* what an expression is made of comes before it */
+    for (int e = n->expr_count - 1; e >= 0; e--) { /* operands come before the expressions that use them */
         const tn__expr *x = &n->expr[e];
         if (x->kind == TN__EXPR_REDUCED || !(x->loops & n->reduced))
             continue;
@@ -117,9 +118,9 @@ static int64_t shared_bytes(const tn__nest *n, const tn__gpu_form *f)
     return bytes;
 }
 
-/* Blocks that hold a row together, of which a thread has so many registers: few, as they wait for one another; but so
- * many that two of them fit on a multiprocessor, as measured (see bench/README.md), and that few rows have most
- * multiprocessors. */
+/* How many blocks keep a row together, if the row takes `words` registers: few, as they wait for one another; but
+ * enough that two of them fit on a multiprocessor, which measured best (see bench/README.md), and that few rows occupy
+ * most multiprocessors. */
 static int blocks_of_cluster(int64_t words, int64_t rows, int64_t multiprocessors)
 {
     int blocks = words <= 40 ? 2 : words <= 108 ? 4 : MOST_CLUSTERED;
@@ -128,17 +129,18 @@ static int blocks_of_cluster(int64_t words, int64_t rows, int64_t multiprocessor
     return blocks;
 }
 
-/* A row that has all threads of a block and is too long for a quarter of their registers. A block that holds it is
- * alone on its multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others
- * move bytes. Loads of 16 bytes, of which a block has enough under way if they are many, are better off without waiting
- * for other blocks. */
+/* A row that takes all threads of a block and is too long for a quarter of their registers. A block that keeps such a
+ * row in registers is alone on its multiprocessor. The blocks of a cluster, each of which keeps a part of the row, are
+ * not: while some compute, others move bytes. If many 16-byte loads are under way in a block anyway, it is faster
+ * without a cluster, whose blocks wait for each other. */
 static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *f)
 {
     int64_t each = tn__gpu_kept_words(n, f->loop, f->width), batch = up(at_least(f->vectors, 1), f->lanes);
     int64_t words = batch * each, others = OTHER_REGISTERS + each;
     for (int i = 0; i < n->access_count; i++)
         others += 2 * counts(&n->access[i]); /* an address */
-    bool alone = words <= REGISTERS / TN__GPU_MOST - others; /* fits in those of one block */
+    bool alone = words <= REGISTERS / TN__GPU_MOST - others; /* the row fits in the registers of one block, which is
+                                                                then alone on its multiprocessor */
     bool together = chip->clusters && tn__nest_points(n) >= FEWEST_CLUSTERED;
     if (alone && f->width >= WIDTH && words >= MANY_WORDS && tn__nest_rows(n) >= chip->multiprocessors)
         together = false;
@@ -153,7 +155,7 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__gpu_f
     f->resident = (int)at_most(REGISTERS / (f->threads * up(words + others, 8) * 8), MOST_THREADS / f->threads);
 }
 
-/* Elements of a vector at most: more where something is read or written, and all of it has 16 bits or fewer. */
+/* Widest vector, in elements: 8 where something is read or written and all of that has 16 bits or fewer. */
 static int widest_vector(const tn__nest *n)
 {
     size_t largest = 0;
@@ -199,9 +201,10 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *
         long_rows(chip, n, f);
     if (!f->in_registers) {
         f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
-        f->shared = f->lanes == TN__GPU_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */
+        f->shared = f->lanes == TN__GPU_MOST ? shared_bytes(n, f) : 0; /* a block of the most threads has a single
+                                                                          row */
         f->shared = f->shared + OTHER_SHARED <= (int64_t)chip->shared_memory ? f->shared : 0;
-        /* such a block has half as many registers a thread */
+        /* such a block has half as many registers a thread, so half as many vectors are in flight */
         f->batch = f->shared ? (int)at_least(2 * STREAMED / f->width, 2) : f->batch;
     }
     f->groups = tn__nest_rows(n);
@@ -209,7 +212,8 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *
 
 /* ---- columns ---- */
 
-/* Of TN__GPU_THREADS threads, so many lie across, fewer than 32 where that leaves multiprocessors idle. */
+/* How many of TN__GPU_THREADS threads lie side by side: fewer than 32 where that many would leave multiprocessors
+ * idle. */
 static int lanes_across(int64_t wanted, int64_t vectors)
 {
     int lanes = 32;
@@ -224,15 +228,16 @@ static bool may_split(const tn__nest *n)
            tn__nest_passes(n) <= 1;
 }
 
-/* How many segments there may be of a column, each of enough rows for a thread. */
+/* The most segments that a column may be split into, so that each has enough rows for a thread. */
 static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__GPU_THREADS / SPLIT_CHUNKS; }
 
-/* Could a block hold columns of so many rows? */
+/* Could a block keep columns of so many rows in its registers? */
 static bool are_short(int64_t rows) { return rows * FEWEST_ACROSS <= HELD_ROWS * TN__GPU_THREADS; }
 
-/* Neighbours are read best by 32 threads side by side. Where columns are too few to fill the chip so, fewer lie across
- * and read less of each row, but for columns that are long enough to be split either way. (Those that are not have the
- * same order in a nest that may be split and in one that may not.) */
+/* Threads side by side. Memory is read best by 32 of them. Where the columns are too few to fill the chip that way,
+ * fewer threads lie side by side and read less of each row; but not for columns that are long enough to be split in
+ * either case. (Columns that are not long enough have the same order in a nest that may be split as in one that may
+ * not.) */
 static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int64_t vectors, int64_t rows)
 {
     int all = lanes_across(1, vectors), few = lanes_across(chip->multiprocessors, vectors);
@@ -241,7 +246,7 @@ static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int
     return fills || n->horizontal ? all : few;
 }
 
-/* So few threads side by side that the others can hold short columns. */
+/* Reduces the number of threads side by side until the threads of a block can keep short columns in registers. */
 static int lanes_that_hold(int lanes, int64_t rows)
 {
     while (are_short(rows) && rows * lanes > HELD_ROWS * TN__GPU_THREADS)
@@ -249,7 +254,7 @@ static int lanes_that_hold(int lanes, int64_t rows)
     return lanes;
 }
 
-/* Of few rows, so many threads across that each has several, at least `rows` of them. */
+/* For few rows: so many threads side by side that each has several rows, at least `rows` of them. */
 static int lanes_for_rows(const tn__capabilities *chip, const tn__gpu_form *f, int64_t vectors, int lanes, int64_t rows)
 {
     while (lanes >= 32 && lanes < TN__GPU_THREADS && f->rows * lanes < rows * TN__GPU_THREADS &&
@@ -258,10 +263,11 @@ static int lanes_for_rows(const tn__capabilities *chip, const tn__gpu_form *f, i
     return lanes;
 }
 
-/* Threads side by side, and with them the order of sums, are few where columns are short, so that these can be held if
- * they are gone through more than once. Variances, whose accumulators take long to combine, and what is gone through
- * once have more of them, each with the sums, in turns, of those that it stands for. What lies beside a product is
- * spread as if the chip were full: its order may be another than alone. */
+/* The number of threads side by side, on which the order of sums depends. It is small where columns are short, so that
+ * they can stay in registers if several passes need them. Variances, whose accumulators take long to combine, and nests
+ * of a single pass have more threads side by side; then each thread computes, one after another, the sums of the
+ * threads that it stands for. A nest that shares a launch with a product is spread as if the chip were full: there its
+ * order may differ from that of the nest alone. */
 static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int64_t vectors, tn__gpu_form *f)
 {
     int all = lanes_of_columns(chip, n, vectors, f->rows), lanes = lanes_that_hold(all, f->rows);
@@ -276,7 +282,7 @@ static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int6
     f->streams = f->lanes / lanes;
 }
 
-/* What varies from column to column alone would take registers for each row. */
+/* Are there loads that vary with columns alone? To keep them would take registers for each row. */
 static bool loads_of_columns(const tn__nest *n, int loop)
 {
     for (int e = 0; e < n->expr_count; e++) {
@@ -287,8 +293,7 @@ static bool loads_of_columns(const tn__nest *n, int loop)
     return false;
 }
 
-/* Columns that are gone through several times stay in registers if they are short; not of 16 bits, which are read
- * again as fast. */
+/* Short columns that several passes need stay in registers; not those of 16 bits, which are as fast to read again. */
 static void hold_columns(const tn__nest *n, tn__gpu_form *f)
 {
     if (tn__nest_passes(n) == 1 || n->part != TN__PART_WHOLE || widest_vector(n) > WIDTH ||
@@ -303,8 +308,8 @@ static void hold_columns(const tn__nest *n, tn__gpu_form *f)
     f->resident = words > 32 ? 2 : words > 16 ? 3 : 4;
 }
 
-/* Columns in pieces: as many blocks a multiprocessor as leave their threads the registers for what is under way, sums,
- * what is stored, addresses, and what is computed in between, as far as that is known here. */
+/* Split columns: as many blocks a multiprocessor as leave each thread the registers for its loads in flight, sums,
+ * stores, addresses and intermediate values, as far as these are known here. */
 static void settle_columns(const tn__nest *n, tn__gpu_form *f)
 {
     int64_t words = OTHER_WORDS + f->width * n->reduction_count, computed = 0, most = 2 * STREAMED;
@@ -327,7 +332,7 @@ static void settle_columns(const tn__nest *n, tn__gpu_form *f)
     f->resident = (int)at_least(at_most(REGISTERS / TN__GPU_THREADS / (up(words, 8) * 8), AT_ONCE), 2);
 }
 
-/* Wider vectors' results are exchanged in the same room, so they must be small ones. */
+/* Vectors may be wider if the results exchanged through shared memory are small enough that the same space suffices. */
 static int down_width(const tn__nest *n, int64_t extent)
 {
     bool small = extent % NARROW_WIDTH == 0 && !has_positions(n);
@@ -353,7 +358,7 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__gpu_for
 
 /* ---- pieces, and either of the two ---- */
 
-/* What the pieces gave: columns of partial results. */
+/* The form of the second step of a split reduction, which reduces columns of partial results. */
 void tn__gpu_form_combination(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *f)
 {
     int64_t kept = tn__nest_rows(n);
@@ -387,7 +392,7 @@ void tn__gpu_form_reduction(const tn__capabilities *chip, const tn__nest *n, tn_
     int row = 31 - __builtin_clz(n->reduced), column = kept ? 31 - __builtin_clz(kept) : -1, row_score, column_score;
     if (tn__nest_points(n) >= MANY) {
         int best = contiguous_loop(n, n->reduced, &row_score), across = contiguous_loop(n, kept, &column_score);
-        row = has_positions(n) ? row : best; /* a thread comes by positions in order */
+        row = has_positions(n) ? row : best; /* a thread goes through positions in ascending order */
         column = across;
         down = column_score > row_score || (column_score == row_score && n->last_kept);
     }
@@ -406,11 +411,11 @@ bool tn__gpu_holds_rows(const tn__capabilities *chip, const tn__nest *n)
     return f.kind == TN__GPU_ROWS && f.in_registers && f.cluster;
 }
 
-/* How many segments a reduction's rows or columns would best be in. */
+/* The best number of segments for a reduction's rows or columns. */
 static int64_t best_segments(const tn__capabilities *chip, const tn__gpu_form *f)
 {
-    /* threads that keep the memory busy; those of columns all at once, or nearly: each piece ends in a combination, and
-     * how many there are must not depend on what is fused, as registers do */
+    /* as many threads as keep memory busy. Those of columns are resident all at once, or nearly: each segment ends in a
+     * combination. Their number must not depend on what is fused, as registers do. */
     int64_t wanted = (f->kind == TN__GPU_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__GPU_THREADS;
     int64_t threads = f->kind == TN__GPU_ROWS ? f->groups * f->lanes : f->groups * f->threads;
     int64_t most = most_segments(f->rows, f->kind == TN__GPU_ROWS ? 1 : f->lanes / f->streams);

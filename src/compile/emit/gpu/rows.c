@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows: reduced elements lie side by side, and a power of two of threads take a row: few of them for a short
- * row, so that a warp has several; a whole block for a long one. What passes have in common stays in registers where a
- * row fits; else its loads stay in shared memory, and where they do not fit either, each pass reads the row again.
+ * Rows: reduced elements are neighbours in memory, and 2^n threads take a row: few for a short row, so that a warp has
+ * several rows; a whole block for a long one. Values that several passes need stay in registers if the row fits; else
+ * its loads stay in shared memory; if they do not fit there either, each pass reads the row again.
  */
 #include "compile/emit/gpu/form.h"
 
 #include <stdio.h>
 
-/* The vectors of a thread: those it holds, or the next few; `full`: all of them are there. */
+/* Opens the loop over a thread's vectors: those in registers, or the next few of a longer row. `full`: all of them are
+ * complete. */
 static void open_vector(tn__printer *p, const tn__gpu_form *f, bool full)
 {
     tn__line(p, "@unroll");
@@ -18,7 +19,8 @@ static void open_vector(tn__printer *p, const tn__gpu_form *f, bool full)
     if (full)
         tn__line(p, "const int live = %d;", f->width);
     else if (f->in_registers &&
-             f->lanes == TN__GPU_MOST) /* vectors are as few as may be: all but a thread's last are there */
+             f->lanes == TN__GPU_MOST) /* the row has as few vectors as possible: all of a thread's but its last are
+                                          there */
         tn__line(p, "const int live = q < %d || id < end ? %d : 0;", f->batch - 1, f->width);
     else
         tn__line(p, "const int live = id < end ? %d : 0;", f->width);
@@ -62,8 +64,8 @@ static void all_vectors(tn__printer *p, const tn__gpu_form *f, int level, bool i
     char step[16];
     snprintf(step, sizeof step, "%d", f->batch * f->lanes);
     tn__line(p, "ix at = begin + lane;");
-    for (int full = in_full; full >= 0; full--) { /* where nothing asks what is there, vectors do not wait for one
-                                                     another */
+    for (int full = in_full; full >= 0; full--) { /* the text without tests first: there the loads of vectors do not
+                                                     wait for one another */
         tn__line(p, "for (; at < end - %d; at += %s) {", full ? (f->batch - 1) * f->lanes : 0,
                  p->nest->part == TN__PART_PARTIAL ? "step" : step);
         tn__gpu_declare(p, f, level);
@@ -95,7 +97,7 @@ static void pass(tn__printer *p, const tn__gpu_form *f, int level)
     tn__line(p, "}");
 }
 
-/* The results as variables of the row. */
+/* Declares the results of a level as variables of the row. */
 static void finish(tn__printer *p, const tn__gpu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
@@ -111,7 +113,8 @@ static void finish(tn__printer *p, const tn__gpu_form *f, int level)
     }
 }
 
-/* Pieces of a row take turns, so that at any time all of them read what lies together. */
+/* Opens the loop over the segments of a row, which are interleaved, so that at any time all blocks read neighbouring
+ * memory. */
 static void open_turns(tn__printer *p, const tn__gpu_form *f)
 {
     const tn__nest *n = p->nest;
@@ -135,7 +138,8 @@ static void store_pieces(tn__printer *p, const tn__gpu_form *f)
     tn__line(p, "}");
 }
 
-/* Gives what is the same everywhere, and known before any pass, its variables at the top. */
+/* Declares at the top of the kernel the variables of expressions that are the same for all elements and known before
+ * the first pass. */
 static void hoist_constants(tn__printer *p, int index)
 {
     const tn__expr *e = &p->nest->expr[index];
@@ -190,7 +194,7 @@ void tn__gpu_emit_rows(tn__printer *p, const tn__gpu_form *f)
     if (pieces) {
         store_pieces(p, f);
     } else if (tn__gpu_has_row_values(n)) {
-        bool shuffled = f->lanes <= 32; /* which has combined a warp's values, but orders no memory */
+        bool shuffled = f->lanes <= 32; /* then shuffles have combined the values, which is no memory barrier */
         if (f->lanes > 1 && (shuffled || tn__gpu_ends_uncombined(n)))
             tn__line(p, f->cluster ? "tn_join();" : shuffled ? "@warp_barrier;" : "@barrier;");
         tn__line(p, "if (there && lane == 0) {");
@@ -198,7 +202,8 @@ void tn__gpu_emit_rows(tn__printer *p, const tn__gpu_form *f)
         tn__emit_stores(p, true, 0);
         tn__line(p, "}");
     }
-    if (combinations % 2) /* the next row's first combination uses the stretch that this one's last has used */
+    if (combinations % 2) /* after an odd number, the next row's first combination would use the same area as this
+                             row's last one */
         tn__line(p, f->cluster ? "tn_join();" : "@barrier;");
     tn__line(p, "}");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementwise nests with loads that lie transposed: a block takes a tile, loads those along the loop they are
- * contiguous along, and reads them from shared memory along the last one.
+ * Elementwise nests with transposed loads: a block takes a tile, loads it along the loop that these accesses are
+ * contiguous along, and reads it from shared memory along the last loop.
  */
 #include "compile/emit/gpu/form.h"
 

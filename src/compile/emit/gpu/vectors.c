@@ -6,8 +6,9 @@
 
 /* ---- what passes compute ---- */
 
-/* Notes that a pass needs expression e, and what e is made of; where values are held, an earlier pass may have it. What
- * varies with columns alone is computed again, which takes no registers for each row. */
+/* Notes that a pass needs expression e and its operands; values that stay in registers may have been computed in an
+ * earlier pass. What varies with columns alone is computed again in each pass: to keep it would take registers for each
+ * row. */
 static void visit(tn__printer *p, const tn__gpu_form *f, int index, uint32_t inner, int pass)
 {
     const tn__expr *e = &p->nest->expr[index];
@@ -37,7 +38,7 @@ void tn__gpu_find(tn__printer *p, const tn__gpu_form *f, uint32_t inner)
     }
 }
 
-/* Is e a load, or random numbers, that this pass brings into vectors? */
+/* Is e a load, or a draw of random numbers, that this pass does a vector at a time? */
 static bool brings(const tn__printer *p, const tn__gpu_form *f, int index, int pass)
 {
     const tn__expr *e = &p->nest->expr[index];
@@ -159,7 +160,7 @@ static void load_access(tn__printer *p, const tn__gpu_form *f, int index)
     }
     tn__emit_indent(p);
     if (tn__gpu_is_random(e)) {
-        tn__function(p, e->op, e->dtype); /* brings the generator into the text */
+        tn__function(p, e->op, e->dtype); /* makes the generator part of the text */
         print_random(p, f, e, false);
         round_random(p, f, e);
     } else if (tn__gpu_is_transposed(p, f, e)) {
@@ -189,8 +190,9 @@ static void open_places(tn__printer *p, const tn__gpu_form *f)
     }
 }
 
-/* The same in all threads: whether a vector may begin where no block of the generator does, of four numbers at most, or
- * counters carry. */
+/* Prints a condition that has the same value in all threads: whether a vector may begin in the middle of one of the
+ * generator's blocks (of at most four numbers), or the generator's counter may carry into its upper half within a
+ * vector. */
 void tn__gpu_print_random_apart(tn__printer *p, const tn__gpu_form *f, int pass)
 {
     const tn__nest *n = p->nest;
@@ -224,8 +226,8 @@ void tn__gpu_mend_random(tn__printer *p, const tn__gpu_form *f, int pass)
     tn__line(p, "}");
 }
 
-/* Loads that a vector does just before it uses them: what all rows have in common comes from a cache, and registers are
- * for what does not. */
+/* Is e a load that is issued just before its use? Values that all rows share come from a cache, and registers are left
+ * to those that differ. */
 static bool comes_late(const tn__printer *p, const tn__gpu_form *f, int e)
 {
     const tn__nest *n = p->nest;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Index arithmetic: where vectors and rows are, and which of them can be moved at once. */
+/* Index arithmetic: where vectors and rows are, and which vectors can be loaded or stored as a whole. */
 #include "compile/emit/gpu/form.h"
 
 #include <stdio.h>
@@ -8,7 +8,8 @@
 
 /* ---- places ---- */
 
-/* Strides of loops other than the form's that an access has, as an expression: whether all are whole multiples. */
+/* Prints an expression for whether all strides of an access, other than along the form's loop, are whole multiples of a
+ * vector. */
 static void print_alignment(tn__printer *p, const tn__gpu_form *f, int i)
 {
     const tn__access *a = &p->nest->access[i];
@@ -38,8 +39,8 @@ static void print_carries(tn__printer *p, int i)
         if (a->stride[l])
             tn__text_addf(p->text, " + (n[%d] > 0 ? n[%d] * (n[%d] - 1) : 0)", tn__stride_param(a, l),
                           tn__stride_param(a, l), TN__EXTENT(l));
-    tn__text_add(p->text, ") >> 1) > 0xffffff00u;\n"); /* two elements of a block at least; a vector may go beyond the
-                                                          last */
+    tn__text_add(p->text, ") >> 1) > 0xffffff00u;\n"); /* a block of the generator has at least two elements, and a
+                                                          vector may reach beyond the last one */
 }
 
 void tn__gpu_begin(tn__printer *p, const tn__gpu_form *f)
@@ -52,7 +53,8 @@ void tn__gpu_begin(tn__printer *p, const tn__gpu_form *f)
             tn__emit_indent(p);
             print_alignment(p, f, i);
         }
-    for (int e = 0; e < p->nest->expr_count && f->width > 1; e++) /* here, as what is the same in all threads */
+    for (int e = 0; e < p->nest->expr_count && f->width > 1; e++) /* printed here, as the test has the same result in
+                                                                     all threads */
         if (tn__gpu_is_random(&p->nest->expr[e])) {
             const int i = p->nest->expr[e].access, slot = p->nest->expr[e].scalar;
             tn__line(p, "const tn_u64 key%d = s[n[%d]], counter%d = s[n[%d]];", i, tn__scalar_param(p, slot), i,

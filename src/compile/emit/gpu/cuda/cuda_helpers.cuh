@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kernels in CUDA C++ may use, behind the scalar prelude and in front of them: failures, waiting for the kernels
- * before, shared memory, vectors of neighbours, unchecked divisions, numbers of other threads.
+ * What kernels in CUDA C++ may use; this text stands after the scalar prelude and before the kernels. It has failures,
+ * the wait for the kernels before, shared memory, vectors, unchecked divisions, values of other threads.
  */
 struct tn_failure { tn_u64 guard, latch, report, run, who; };
 #define TN_FAILED(f) (f.guard ? *(const volatile tn_u64 *)f.guard : 0)
 #define TN_STOP_IF_FAILED(f) if (TN_FAILED(f)) return
 
-/* A kernel whose threads have so many registers at most; and so many at least, as there is something that would need
- * them if it were ever done. Of one kernel only one bound can be said; a compiler that knows but the other leaves
- * registers as may be. */
+/* Attributes for a kernel whose threads may use at most so many registers; and for one that is to be given at least so
+ * many, as it would use them if something rare were done. Only one of these bounds can be given for a kernel; a
+ * compiler that has only the other chooses the number of registers itself. */
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
 #define TN_BOUNDS(threads, registers) __maxnreg__(registers)
 template <int COUNT> static __device__ __forceinline__ void tn_claim(const tn_failure &f)
@@ -25,8 +25,9 @@ template <int COUNT> static __device__ __forceinline__ void tn_claim(const tn_fa
 template <int COUNT> static __device__ __forceinline__ void tn_claim(const tn_failure &) {}
 #endif
 
-/* A kernel may be started while those before it still run: the first of these lets the next one start, and everything
- * behind the second comes after those before; there at the latest the next one may start. */
+/* A kernel may be started while the kernels before it still run (programmatic dependent launch). The first of these
+ * functions lets the next kernel start. Everything after the second one comes after the kernels before; there at the
+ * latest the next kernel may start. */
 static __device__ __forceinline__ void tn_let_next_start(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -42,8 +43,8 @@ static __device__ __forceinline__ void tn_take_over(void)
     tn_let_next_start();
 }
 
-/* Blocks of a cluster: which one this is, where another one has what p points to, and a barrier for all their
- * threads. */
+/* For clusters of blocks: this block's rank, the address in another block's shared memory of what p points to in this
+ * one's, and a barrier for all threads of the cluster. */
 #if __CUDA_ARCH__ >= 900
 static __device__ __forceinline__ int tn_rank(void)
 {
@@ -78,14 +79,15 @@ static __device__ __noinline__ void tn_fail(const tn_failure *f, tn_i64 operand,
     report[0] = 1;
 }
 
-/* The same memory for all nests of a kernel, which run one after another or in other blocks: at most 8 KiB that the
- * text asks for (see RESERVED in product.c), and what the launch does, the most that one of the nests needs. */
-__shared__ __align__(16) unsigned char tn_parts[2][1024]; /* of rows: two stretches, an element a warp */
+/* Shared memory that all nests of a kernel use, as these run one after another or in different blocks: at most 8 KiB of
+ * fixed size (see RESERVED in product.c), and the dynamic part, as much as the neediest nest takes. */
+__shared__ __align__(16) unsigned char tn_parts[2][1024]; /* for combining rows: two areas, an element a warp */
 __shared__ tn_i64 tn_places[2][32];
-__shared__ tn_i64 tn_lines[128]; /* of a product's tile, where they are gathered */
+__shared__ tn_i64 tn_lines[128]; /* positions of a product tile's gathered lines */
 extern __shared__ __align__(16) unsigned char tn_shared[];
 
-/* All blocks of a cluster have begun; has one of them seen a failure? Then none goes on. */
+/* Waits until all blocks of the cluster have begun, and tells whether one of them has seen a failure: then all of them
+ * stop. */
 #if __CUDA_ARCH__ >= 900
 template <int BLOCKS> static __device__ __forceinline__ bool tn_begin_together(const tn_failure &f)
 {
@@ -102,7 +104,7 @@ template <int BLOCKS> static __device__ __forceinline__ bool tn_begin_together(c
 template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) tn_pack { T e[V]; };
 template <class T> TN_HOT bool tn_aligned(const T *p, int bytes) { return (tn_u64)p % (tn_u64)bytes == 0; }
 
-/* `live` elements of a vector; those beyond are 0 */
+/* Loads `live` elements of a vector; the others become 0. */
 template <class T, int V, class L> TN_HOT void tn_load(tn_pack<T, V> &to, const T *p, L live, bool whole)
 {
     if (whole && live >= V) {
@@ -137,7 +139,7 @@ TN_HOT void tn_store_apart(const tn_pack<T, V> &from, T *p, L live, I stride)
 }
 
 /* Correctly rounded (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990)
- * while nothing on the way is subnormal or infinite, else `sure` is cleared. */
+ * if no intermediate value is subnormal or infinite; else `sure` is cleared. */
 TN_HOT tn_f32 tn_unchecked_sqrt(tn_f32 x, bool &sure)
 {
     const tn_f32 y = tns__inverse_root_f32(x), s = x * y, r = fmaf(fmaf(-s, s, x), 0.5f * fabsf(y), s);
@@ -148,7 +150,7 @@ TN_HOT tn_f32 tn_unchecked_sqrt(tn_f32 x, bool &sure)
 TN_HOT tn_f32 tn_inverse(tn_f32 b) { const tn_f32 x = tns__inverse_f32(b); return fmaf(fmaf(-b, x, 1.0f), x, x); }
 TN_HOT bool tn_divides(tn_f32 b) { return (fabsf(b) >= 0x1p-40f) & (fabsf(b) <= 0x1p60f); }
 
-/* y: the inverse of b, which divides */
+/* a / b; y is the inverse of b. */
 TN_HOT tn_f32 tn_unchecked_divide_by(tn_f32 a, tn_f32 b, tn_f32 y, bool &sure)
 {
     const tn_f32 q = a * y, r = fmaf(fmaf(-b, q, a), y, q);
@@ -168,23 +170,24 @@ TN_HOT tn_f32 tn_unchecked_reciprocal(tn_f32 b, bool &sure)
     return tn_inverse(b);
 }
 
-/* Of numbers: how many they are, and the sums of what they exceed `from` by, and of its squares. `from` is one of them,
- * or near their mean: so squares keep their digits however far the numbers are from 0, and no mean has to be known
- * first. A number more; two of these in one, whose squares are those of both and what the means' difference adds (Chan,
- * Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979); the sum of
- * squares about the mean. */
+/* An accumulator for variances: how many numbers there are, the sum of their differences from `from`, and the sum of
+ * the squares of these differences. `from` is one of the numbers, or near their mean, so that the squares keep their
+ * digits however far the numbers are from 0, and no mean has to be known first. The functions below add a number;
+ * combine two accumulators (the squares of both, and what the difference of the means adds: Chan, Golub and LeVeque,
+ * "Updating formulae and a pairwise algorithm for computing sample variances", 1979); and give the sum of squares about
+ * the mean. */
 struct tn_deviations { tn_f32 count, from, sum, squares; };
 
-/* `from` is the second number, as the first one of all is more often unlike the others; then what the first one exceeds
- * it by comes in, before it is what the number does. */
+/* `from` becomes the second number, as the very first one is often unlike the others. The first number's difference
+ * from it is added then, before the second one's. */
 TN_HOT tn_deviations tn_deviate(const tn_deviations &t, tn_f32 x)
 {
     const tn_f32 from = t.count < 2 ? x : t.from, d = t.count == 1 ? t.from - x : x - from;
     return {t.count + 1, from, t.sum + d, fmaf(d, d, t.squares)};
 }
 
-/* mean: t.sum / t.count. Squares that have overflown stay infinite; numbers that are infinite make them none, as does a
- * sum that has overflown. */
+/* mean: t.sum / t.count. If the squares overflowed, the result is infinite; if a number was infinite, or the sum
+ * overflowed, it is NaN. */
 TN_HOT tn_f32 tn_squares_about(const tn_deviations &t, tn_f32 mean)
 { return t.squares - fminf(t.sum * mean, 0x1.fffffep127f) + (t.sum - t.sum); }
 
@@ -195,8 +198,10 @@ TN_HOT tn_deviations tn_deviate(const tn_deviations &a, const tn_deviations &b)
     const tn_f32 count = a.count + b.count, share = b.count * tn_inverse(count);
     const tn_f32 mean = a.sum * tn_inverse(a.count), other = b.sum * tn_inverse(b.count);
     const tn_f32 apart = (b.from - a.from) + (other - mean);
-    const tn_f32 step = mean + apart * share, from = a.from + step; /* to the mean of all */
-    const tn_f32 taken = from - a.from, rest = (a.from - (from - taken)) + (step - taken); /* that is not in `from` */
+    const tn_f32 step = mean + apart * share, from = a.from + step; /* to the mean of both */
+    const tn_f32 taken = from - a.from, rest = (a.from - (from - taken)) + (step - taken); /* the part of the step
+                                                                                              that rounding `from`
+                                                                                              lost */
     const tn_f32 squares = tn_squares_about(a, mean) + tn_squares_about(b, other) + apart * apart * (a.count * share);
     return {count, from, count * rest, squares + count * rest * rest};
 }

@@ -2,10 +2,10 @@
 /*
  * Random numbers in vectors, in CUDA C++.
  *
- * Elements i, i + 1, ... of a random stream: a block of the generator serves four of 32 bits, two of 64. tn_<name> is
- * for an i that a block begins at, and counters that have their upper half in common, so that what the generator makes
- * of it is the same in all threads; tn_<name>_apart mends what it gave where one of these does not hold, out of line as
- * that is rare.
+ * Elements i, i + 1, ... of a random stream: a block of the generator serves four of 32 bits, two of 64. tn_<name>
+ * draws a vector whose i begins a block, and whose counters have the same upper half, so that what the generator
+ * computes from that is the same in all threads. Where one of these does not hold, tn_<name>_apart draws the vector
+ * again; it is not inlined, as that is rare.
  */
 #define TN_WIDE(w, u) (w[2 * (u)] | (tn_u64)w[2 * (u) + 1] << 32)
 TN_HOT tn_u64 tn_near(tn_u64 o, tn_u64 block) { return o >> 32 << 32 | (tn_u32)((tn_u32)o + (tn_u32)block); }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CUDA C: its words, what kernels are called with, and what they may use (cuda_helpers.cuh). The loops of a nest are in
- * a file a form, see gpu/form.h; a nest runs over `blocks` blocks of threads, of which this one is number `block`.
+ * CUDA C: the table of its words, a kernel's parameters, and the helper functions it may use (cuda_helpers.cuh). Each
+ * form's loops are printed by a file of their own, see gpu/form.h; a nest runs over `blocks` blocks of threads, of
+ * which the current one is number `block`.
  */
 #include "compile/emit/gpu/form.h"
 
@@ -10,9 +11,9 @@
 
 #include <stdio.h>
 
-#define HALF_OF_REGISTERS 128 /* for each of a block's threads, so that two blocks have all */
+#define HALF_OF_REGISTERS 128 /* registers of each thread, so that two blocks take all of a multiprocessor's */
 
-/* Calls of a part's nests, one after another. */
+/* Prints the calls of a part's nests, one after another. */
 static void call_part(tn__text *text, int count, const tn__nest_call *call, int part, const char *block,
                       const char *blocks)
 {
@@ -28,7 +29,7 @@ static void call_part(tn__text *text, int count, const tn__nest_call *call, int 
     }
 }
 
-/* Parts that lie beside one another: which one the block is of. */
+/* Prints the choice between the parts of a horizontally fused kernel, by the block's number. */
 static void call_parts(tn__text *text, int count, const tn__nest_call *call, const tn__part_launch *launch, int threads)
 {
     char blocks[24];
@@ -43,8 +44,8 @@ static void call_parts(tn__text *text, int count, const tn__nest_call *call, con
     }
 }
 
-/* All that a kernel needs comes by value, so that a graph's node holds it: addresses, words, scalars. What overwrites
- * does nothing after a failure (see program.h). */
+/* Prints a kernel's entry. All its parameters are passed by value, so that a graph's node contains them: addresses,
+ * words, scalars. A kernel that overwrites donated memory does nothing after a failure (see program.h). */
 static void entry(tn__text *text, const tn__step *step, const char *name, int count, const tn__nest_call *call,
                   const tn__part_launch *launch)
 {
@@ -72,7 +73,7 @@ static void entry(tn__text *text, const tn__step *step, const char *name, int co
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   name, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
                   bounds, cluster, name, name, claim, how->late_trigger ? "" : "    tn_let_next_start();\n");
-    if (how->cluster) /* of one nest, which is alone */
+    if (how->cluster) /* a clustered launch has a single nest */
         tn__text_addf(text,
                       "    tn_take_over();\n"
                       "    if (tn_begin_together<%d>(f)) return;\n"
@@ -99,7 +100,7 @@ static const tn__word words[] = {
     {NULL, NULL},
 };
 
-/* Of float16 and bfloat16. */
+/* Functions with fewer digits, enough for results in float16 and bfloat16. */
 static const char *const brief[TN__OP_COUNT] = {[TN__OP_TANH] = "tns_brief_tanh_f32",
                                                 [TN__OP_GELU] = "tns_brief_gelu_f32"};
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What gpu/form.h asks of a language's helpers, in OpenCL C 1.2: macros in the place of templates. Nothing here is
- * fast: vectors move element by element, lanes pass values through shared memory, divisions are IEEE's.
+ * The helper functions that gpu/form.h asks of a language, in OpenCL C 1.2, with macros in place of templates. None of
+ * them is fast: vectors are moved element by element, lanes exchange values through shared memory, divisions are
+ * IEEE's.
  */
 
 /* Shared memory of fixed size, which kernels declare and hand to their nests: OpenCL has none outside of kernels. */
@@ -13,7 +14,7 @@ typedef struct tn_together {
 #define tn_parts  (tn_local->parts)
 #define tn_places (tn_local->places)
 
-/* The first of a launch to meet an index that is out of range says so; fault[2] is the latch. */
+/* The first work-item of a launch to meet an index out of range reports it; fault[2] is the latch. */
 #define TN_FAULT(fault, operand, index) tn_fail(fault, operand, index)
 static void tn_fail(__global tn_i64 *fault, tn_i64 operand, tn_i64 index)
 {
@@ -42,7 +43,7 @@ TN_VECTORS(tn_deviations)
 #define tn_store(from, to, live, whole) TN_EACH(from, u_) if (u_ < (live)) (to)[u_] = (from).e[u_]
 #define tn_store_apart(from, to, live, stride) TN_EACH(from, u_) if (u_ < (live)) (to)[u_ * (stride)] = (from).e[u_]
 
-/* By 0 where there is nothing to divide, as of no rows. */
+/* d is 0 where there is nothing to divide, as of no rows. */
 #define tn_quotient(x, d, m, shift) ((x) / ((ix)(d) ? (ix)(d) : 1))
 
 /* ---- divisions ---- */

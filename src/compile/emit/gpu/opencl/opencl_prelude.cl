@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In front of the scalar dialect, for OpenCL C 1.2: the names by which the dialect calls a C compiler's functions. It
- * takes the way of a C compiler for a processor that nothing is known of. Types of 64 bits are written `long long`
- * there, which OpenCL C keeps for 128: the backend writes `long` before it compiles a text.
+ * In front of the scalar dialect, for OpenCL C 1.2: the names by which the dialect calls a C compiler's functions. The
+ * dialect then takes its portable branch, for a C compiler and an unknown processor. It writes 64-bit types as
+ * `long long`, which OpenCL C reserves for 128 bits: the backend replaces that by `long` before it compiles a text.
  */
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
@@ -12,8 +12,8 @@
 #define __asm__(...)
 #define half tn_half /* a type in OpenCL, a variable in the dialect */
 
-/* The dialect pastes names together, which does not go with functions that are macros, as some OpenCL's are: so each is
- * called by a function here, and has no other name behind it. */
+/* The dialect forms function names by token pasting, which fails for functions that some OpenCL implementations define
+ * as macros: so each is called by a function here, which has only the dialect's name. */
 #define TN_1(name) \
     static inline float tn_##name##f(float x) { return name(x); } \
     static inline double tn_##name(double x) { return name(x); }

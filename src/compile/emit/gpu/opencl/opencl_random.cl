@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers in vectors, in OpenCL C: each element by itself, so that nothing has to be mended. */
+/* Random numbers in vectors, in OpenCL C: each element is drawn by itself, so that no vector has to be drawn again. */
 #define TN_RANDOM(name, suffix, T) \
     TN_ANY T tn_##name##_at(T like, tn_u64 k, tn_u64 o, tn_u64 i) { return tns_##name##_##suffix(k, o, i); }
 TN_RANDOM(random_uniform, f32, tn_f32)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * OpenCL C 1.2, as a second language for a GPU's forms: its words, what kernels are called with, and what they may use
- * (opencl_helpers.cl). It has no products of our own, no parts beside one another and no clusters.
+ * (opencl_helpers.cl). It has no generated products, no horizontal fusion and no clusters.
  *
- * A kernel gets a table of words in device memory, addresses, then parameters, then scalars, three words for a fault,
- * and shared memory as large as the launch asks for.
+ * A kernel's parameters are a table of 64-bit words in device memory (addresses, then parameters, then scalars), three
+ * words for a fault, and shared memory as large as the launch asks for.
  */
 #include "compile/emit/gpu/form.h"
 
