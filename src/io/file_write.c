@@ -72,12 +72,14 @@ static bool planted(const struct stat *link, const char *folder)
            (around.st_mode & S_IWOTH) && around.st_uid != link->st_uid;
 }
 
-/* Goes one link on from *path, whose memory is replaced; *more: whether there was one. */
-static tn_status follow(const char *operation, char **path, bool *more)
+/* Goes one link on from *path, whose memory is replaced; *more: whether there was one. *info is of what is there, of
+ * mode 0 if nothing is. */
+static tn_status follow(const char *operation, char **path, struct stat *info, bool *more)
 {
-    struct stat link;
     char target[PATH_MAX];
-    *more = lstat(*path, &link) == 0 && S_ISLNK(link.st_mode);
+    if (lstat(*path, info) != 0)
+        info->st_mode = 0;
+    *more = S_ISLNK(info->st_mode);
     if (!*more)
         return TN_OK;
     ssize_t length = readlink(*path, target, sizeof target - 1);
@@ -85,7 +87,7 @@ static tn_status follow(const char *operation, char **path, bool *more)
         return tn__fail_errno(operation, "write", *path, errno);
     target[length] = '\0';
     char *folder = folder_of(*path);
-    bool refused = folder && planted(&link, folder);
+    bool refused = folder && planted(info, folder);
     char *next = folder && !refused ? tn__format("%s%s", *target == '/' ? "" : folder, target) : NULL;
     tn__free(folder);
     if (refused)
@@ -100,7 +102,7 @@ static tn_status follow(const char *operation, char **path, bool *more)
 }
 
 /* The file that a path leads to, through links, there or not: a link stays one, and what it leads to is replaced. */
-static tn_status end_of_links(const char *operation, const char *path, char **end)
+static tn_status end_of_links(const char *operation, const char *path, char **end, struct stat *info)
 {
     enum { MOST_LINKS = 40 };
     tn_status status = TN_OK;
@@ -109,7 +111,7 @@ static tn_status end_of_links(const char *operation, const char *path, char **en
     if (!*end)
         return tn__fail_memory(operation, strlen(path));
     for (int i = 0; more && i < MOST_LINKS && status == TN_OK; i++)
-        status = follow(operation, end, &more);
+        status = follow(operation, end, info, &more);
     if (status == TN_OK && more)
         status = tn__fail_errno(operation, "write", path, ELOOP);
     if (status != TN_OK)
@@ -119,20 +121,16 @@ static tn_status end_of_links(const char *operation, const char *path, char **en
 
 #define TEMPORARY ".tmp-"
 
-/* Opens a new file next to `path`, a file that no link leads to, with the rights that the final file will have. */
-static tn_status open_beside(const char *operation, const char *path, char **temporary, int *fd)
+/* Opens a new file next to `path`, which is no link, with the rights that the final file will have. */
+static tn_status open_beside(const char *operation, const char *path, mode_t old, char **temporary, int *fd)
 {
     static atomic_uint counter;
-    struct stat old;
-    mode_t mode = 0666;
-    if (stat(path, &old) == 0) {
-        if (S_ISDIR(old.st_mode))
-            return tn__fail_errno(operation, "write", path, EISDIR);
-        if (!S_ISREG(old.st_mode))
-            return tn__fail(TN_ERR_IO, operation, "'%s' is not a regular file, and a rename would replace it; "
-                            "name a regular or a new file", path);
-        mode = old.st_mode & 0777;
-    }
+    if (S_ISDIR(old))
+        return tn__fail_errno(operation, "write", path, EISDIR);
+    if (old && !S_ISREG(old))
+        return tn__fail(TN_ERR_IO, operation, "'%s' is not a regular file, and a rename would replace it; "
+                        "name a regular or a new file", path);
+    mode_t mode = old ? old & 0777 : 0666;
     for (;;) {
         char *name = tn__format("%s" TEMPORARY "%ld-%u", path, (long)getpid(), atomic_fetch_add(&counter, 1));
         if (!name)
@@ -152,13 +150,14 @@ static tn_status open_beside(const char *operation, const char *path, char **tem
 static tn_status open_temporary(const char *operation, const char *path, char **temporary, int *fd)
 {
     char *end;
+    struct stat old;
     *temporary = NULL;
     if (!path)
         return tn__fail_no_path(operation);
-    tn_status status = end_of_links(operation, path, &end);
+    tn_status status = end_of_links(operation, path, &end, &old);
     if (status != TN_OK)
         return status;
-    status = open_beside(operation, end, temporary, fd);
+    status = open_beside(operation, end, old.st_mode, temporary, fd);
     tn__free(end);
     return status;
 }

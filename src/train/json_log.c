@@ -170,23 +170,10 @@ static tn_status write_end(const tn__json_log *log, const tn__text *text, int64_
  * epoch of a small network. */
 static tn_status replace(const tn__json_log *log)
 {
-    char *temporary;
-    tn_status status = tn__file_temporary(OPERATION, log->path, &temporary);
-    if (status != TN_OK)
-        return status;
-    tn__json_log beside = {.path = temporary};
     tn__text whole = {0};
     tn__text_addn(&whole, log->list.data, log->list.length);
     tn__text_add(&whole, END);
-    status = whole.failed ? tn__fail_memory(OPERATION, whole.capacity) : write_end(&beside, &whole, 0);
-    tn__free(whole.data);
-    if (status == TN_OK && rename(temporary, log->path) != 0)
-        status = tn__fail_errno(OPERATION, "write", log->path, errno);
-    if (status != TN_OK)
-        tn__file_discard(temporary);
-    else
-        tn__free(temporary);
-    return status;
+    return tn__file_write_picture(OPERATION, log->path, &whole);
 }
 
 /* Fowler, Noll and Vo's sum: it goes on from where it was. */

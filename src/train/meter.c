@@ -120,7 +120,9 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     x = tn__to(x, device);
     meter->heavy |= tn__node_pending(x);
     x = tn__cast(tn__reshape(x, 0, NULL), TN_FLOAT64);
-    total = tn__binary(TN__OP_ADD, total, tn__binary(TN__OP_MULTIPLY, x, tn__const_like(x, weight)));
+    if (weight != 1) /* half of what is recorded for a sum of means, which goes round each iteration */
+        x = tn__binary(TN__OP_MULTIPLY, x, tn__const_like(x, weight));
+    total = tn__binary(TN__OP_ADD, total, x);
     if (tn__node_is_error(total))
         return tn__error_raise(total->error);
     if (meter->total)

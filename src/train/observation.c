@@ -90,29 +90,33 @@ static entry *find(const tn_observation *observation, const char *key)
     return find_hashed(observation, key, tn__hash(key, strlen(key), 0));
 }
 
-/* A new last entry; NULL without memory. */
+/* Whether the key is that which came here in the last iteration: no entry before it has the same one then. */
+static bool is_next(const tn_observation *observation, const char *key)
+{
+    return observation->count < observation->keyed && strcmp(observation->entries[observation->count].key, key) == 0;
+}
+
+static entry *append_kept(tn_observation *observation)
+{
+    entry *next = &observation->entries[observation->count++];
+    *next = (entry){.key = next->key, .hash = next->hash};
+    return next;
+}
+
+/* A new last entry of another key than is_next's; NULL without memory. */
 static entry *append(tn_observation *observation, const char *key, uint64_t hash)
 {
-    entry *next = observation->count < observation->keyed ? &observation->entries[observation->count] : NULL;
-    if (next && (next->hash != hash || strcmp(next->key, key) != 0)) {
-        for (size_t i = observation->count; i < observation->keyed; i++)
-            tn__free(observation->entries[i].key);
-        observation->keyed = observation->count;
-        next = NULL;
+    for (size_t i = observation->count; i < observation->keyed; i++)
+        tn__free(observation->entries[i].key);
+    observation->keyed = observation->count;
+    char *copy = tn__strdup(key);
+    if (!copy || !tn__grow((void **)&observation->entries, &observation->capacity, observation->count + 1,
+                           sizeof *observation->entries)) {
+        tn__free(copy);
+        return NULL;
     }
-    if (!next) {
-        char *copy = tn__strdup(key);
-        if (!copy || !tn__grow((void **)&observation->entries, &observation->capacity, observation->count + 1,
-                               sizeof *observation->entries)) {
-            tn__free(copy);
-            return NULL;
-        }
-        next = &observation->entries[observation->keyed++];
-        next->key = copy;
-    }
-    observation->count++;
-    *next = (entry){.key = next->key, .hash = hash};
-    return next;
+    observation->entries[observation->keyed++] = (entry){.key = copy, .hash = hash};
+    return append_kept(observation);
 }
 
 /* The key's entry, made if there is none; NULL with a latched error. */
@@ -127,6 +131,8 @@ static entry *place(tn_observation *observation, const char *key)
             tn__fail(TN_ERR_VALUE, "report", "expected an observation and a key, got NULL");
         return NULL;
     }
+    if (is_next(observation, key))
+        return append_kept(observation);
     uint64_t hash = tn__hash(key, strlen(key), 0);
     entry *found = find_hashed(observation, key, hash);
     if (!found)
