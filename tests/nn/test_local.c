@@ -140,7 +140,7 @@ static void test_refused(void **state)
     (void)state;
     TN_SCOPE {
         tn_array *x = tn_ones(TN_SHAPE(1, 2, 4, 4)), *none[4] = {NULL}, *row = tn_ones(TN_SHAPE(2, 3));
-        tn_array *label = tn_full(TN_SHAPE(2), 3, .dtype = TN_INT64);
+        tn_array *label = tn_from_host(((int64_t[]){3, 3}), TN_SHAPE(2), TN_INT64);
         refused(tn_local_conv2d(x, tn_ones(TN_SHAPE(3, 2, 2, 2, 2, 2)), NULL, TN_SHAPE(1)), TN_ERR_SHAPE,
                 "weights for 3 rows and 3 columns");
         refused(tn_local_conv2d(x, tn_ones(TN_SHAPE(3, 1, 1, 2, 5, 5)), NULL, TN_SHAPE(1)), TN_ERR_SHAPE,
