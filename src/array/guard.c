@@ -13,7 +13,6 @@ tn__reports *tn__guard_reports;
 /* Of a thread; in memory of its own, as little of a library's thread storage may be its own in programs that load it
  * late. */
 typedef struct tn__guards {
-    uintptr_t limit; /* of the last one */
     tn__before *guards;
     size_t count, capacity;
 } list;
@@ -22,8 +21,8 @@ typedef struct tn__guards {
 static void set_count(tn__thread *self, list *l, size_t count)
 {
     l->count = count;
-    l->limit = count ? l->guards[count - 1].limit : UINTPTR_MAX;
     self->guards = l;
+    self->guard_limit = count ? l->guards[count - 1].limit : UINTPTR_MAX;
     tn__thread_set_state(self, TN__GUARDED, count != 0);
 }
 
@@ -79,7 +78,7 @@ static void repair(tn__thread *self, list *l, uintptr_t frame)
 static inline void look_from(tn__thread *self, uintptr_t frame)
 {
     list *l = self->guards;
-    if (__builtin_expect(frame > l->limit, 0) && in_own_stack(frame, l->limit))
+    if (__builtin_expect(frame > self->guard_limit, 0) && in_own_stack(frame, self->guard_limit))
         repair(self, l, frame);
 }
 

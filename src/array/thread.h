@@ -48,6 +48,7 @@ typedef struct tn__thread {
     int depth;                 /* scopes pushed */
     tn__scope base;
     struct tn__guards *guards; /* the list of guards (guard.c); NULL: none yet */
+    uintptr_t guard_limit;     /* of the last one; without any, there is nothing to be compared with it */
     tn__handle *posted_arrays; /* by other threads, under the registry's lock */
     tn__node *posted_nodes;
 } tn__thread;
@@ -94,7 +95,11 @@ static inline void tn__guards_check(tn__thread *self)
 bool tn__thread_begin_slowly(tn__thread *self);
 static inline bool tn__thread_begin(tn__thread *self)
 {
-    return __builtin_expect(tn__thread_state(self) == TN__CALM, 1) || tn__thread_begin_slowly(self);
+    uint8_t state = tn__thread_state(self);
+    if (__builtin_expect(state == TN__CALM, 1))
+        return true;
+    bool inside = state == (TN__CALM | TN__GUARDED) && (uintptr_t)__builtin_frame_address(0) <= self->guard_limit;
+    return inside || tn__thread_begin_slowly(self);
 }
 /* Frees the list at the thread's end. */
 void tn__guards_free(tn__thread *self);

@@ -186,12 +186,14 @@ static tn_status go_through(tape *t, step *s)
     c.wanted = 0;
     c.place = TN__ALL;
     c.summed = &t->summed;
-    for (int k = 0; k < s->inputs; k++) {
-        c.in[k] = NULL;
+    for (int k = 0; k < s->inputs; k++)
         c.wanted |= (unsigned)(input_step(t, s, k) != NULL) << k;
-    }
     if (!c.wanted)
         return TN_OK;
+    for (int k = 0; k < TN__MAX_ARITY; k++) /* of a number known here: three stores, and no call of memset */
+        c.in[k] = NULL;
+    for (int k = TN__MAX_ARITY; k < s->inputs; k++)
+        c.in[k] = NULL;
     apply_rule(&c, s->inputs);
     tn_status status = TN_OK;
     for (int k = 0; k < s->inputs && status == TN_OK; k++)

@@ -121,8 +121,9 @@ static void *shape_make(uint32_t id, int count, const int64_t *values)
 static const kind shape_kind = {shape_equal, shape_hash, shape_make};
 
 #define CACHED 64
-static _Thread_local const tn__shape *recent_shapes[CACHED];
-static _Thread_local const tn__ints *recent_lists[CACHED];
+/* In the static block of thread storage, as the rest of the library's is: nearly each node is made with a look here. */
+static _Thread_local const tn__shape *recent_shapes[CACHED] __attribute__((tls_model("initial-exec")));
+static _Thread_local const tn__ints *recent_lists[CACHED] __attribute__((tls_model("initial-exec")));
 
 const tn__shape *tn__shape_scalar(void)
 {

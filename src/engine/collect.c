@@ -15,7 +15,7 @@
 
 static pthread_key_t collection_key;
 static pthread_once_t collection_once = PTHREAD_ONCE_INIT;
-static _Thread_local tn__collection *collection;
+static _Thread_local tn__collection *collection __attribute__((tls_model("initial-exec")));
 
 static void collection_free(void *memory)
 {
