@@ -85,7 +85,7 @@ void *tn__cuda_allocate(tn__device *device, size_t bytes)
     if (tn__cuda_enter_held(cuda, "allocate") != TN_OK)
         return NULL;
     CUresult result = cuda->driver->cuMemAlloc(&memory, bytes ? bytes : 1);
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) /* of that, the allocator tells more */
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) /* the allocator's own error for that says more */
         tn__cuda_check(cuda, result, "allocate");
     return result == CUDA_SUCCESS ? (void *)memory : NULL;
 }
@@ -104,10 +104,10 @@ void tn__cuda_release(tn__device *device, void *memory, size_t bytes)
 {
     (void)bytes;
     tn__cuda_device *cuda = tn__cuda_of(device);
-    /* At exit the driver may be gone already, and the memory with it; a lost context has none either. */
+    /* At exit the driver may have shut down and freed all memory; a faulted context has none either. */
     if (cuda->driver->cuCtxSetCurrent(cuda->context) != CUDA_SUCCESS)
         return;
-    (void)tn__cuda_flush(cuda); /* what still uses it; a failure is latched */
+    (void)tn__cuda_flush(cuda); /* runs that are held back may use the memory; a failure is latched */
     tn__cuda_may_wait_if_busy(cuda, "memory goes back to the driver");
     cuda->driver->cuMemFree((CUdeviceptr)memory);
 }
@@ -220,7 +220,7 @@ static void device_free(tn__cuda_device *device)
     tn__free(device);
 }
 
-/* What there is, once it has a context. */
+/* Finds out the device's capabilities; it has a context by now. */
 static void find_capabilities(tn__cuda_device *device)
 {
     size_t memory = 0;
@@ -233,10 +233,10 @@ static void find_capabilities(tn__cuda_device *device)
         .late_failures = true,
         .clusters = device->architecture >= 90,
         .small_matrix = TN__CUDA_SMALL_MATRIX,
-        .product_kernels = device->architecture >= 80, /* which copy to shared memory in the background */
+        .product_kernels = device->architecture >= 80, /* they need asynchronous copies to shared memory */
         .epilogues = device->libraries->has_blas,
         .channels_last = true,
-        .convolutions = true, /* where cuDNN is there, which is looked for when one is compiled */
+        .convolutions = true, /* if there is cuDNN, which is loaded when the first convolution is compiled */
         .threads = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .multiprocessors = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .shared_memory = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
@@ -259,7 +259,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     if (device == NULL)
         return tn__fail_memory("cuda", sizeof *device);
     sigset_t before;
-    tn__signals_hold(&before); /* for the driver's threads */
+    tn__signals_hold(&before); /* so that the driver's threads handle no signals of the program's */
     tn_status status = open_context(device, index);
     tn__signals_let(&before);
     if (status != TN_OK) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a library multiplies by, in memory: alpha and beta, or what leaves everything as it is. */
+/* Writes the factors of a library's product to memory: alpha and beta, or, after a failure, those that leave the result
+ * as it is. */
 extern "C" __global__ void factors(unsigned long long *to, unsigned long long alpha, unsigned long long beta,
     unsigned long long one, int wide, const unsigned long long *guard)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures of runs that nobody waits for: an index out of range.
+ * Failures of asynchronous runs: an index out of range.
  *
  * A kernel that meets one sets the latch, a word on the device, and, if it is the first, describes it in the report,
- * which lies in host memory. From then on kernels that overwrite do nothing: all that was overwritten in place stays as
- * the failing run found it, however many runs the host has started in the meantime. The host looks at the report, which
- * costs it nothing, when it starts a run, and after it has waited; then it marks what the failing run and later ones
- * have computed as poisoned, lifts the latch and fails with the message. Runs may otherwise be side by side; those that
- * may fail are not: each is behind all that overwrites before it, and before all that overwrites behind it.
+ * which lies in host memory. From then on, kernels that overwrite donated memory do nothing: memory that runs overwrite
+ * in place stays as the failing run found it, however many runs the host has started in the meantime. The host looks at
+ * the report, which costs it nothing, when it starts a run, and after it has waited; then it marks the results of the
+ * failing run and of later ones as poisoned, clears the latch and fails with the message. Other runs may be side by
+ * side on several streams; a run that may fail comes after all earlier and before all later runs that overwrite donated
+ * memory.
  */
 #include <string.h>
 
@@ -77,8 +78,8 @@ void tn__cuda_settle(tn__cuda_device *device)
     tn__use_end(device->owner, &device->latched, true);
 }
 
-/* The failing run and those after it are done with before anything is told: what they did must not mix with what
- * comes. */
+/* Waits for the failing run and those after it before it reports the failure: what they do must not mix with later
+ * work. */
 tn_status tn__cuda_look(tn__cuda_device *device)
 {
     if (!reported(device) && !__atomic_load_n(&device->failure, __ATOMIC_RELAXED))
@@ -87,7 +88,7 @@ tn_status tn__cuda_look(tn__cuda_device *device)
     tn_status status = TN_OK;
     bool waits = reported(device);
     if (waits) {
-        status = tn__cuda_flush(device); /* what is held back finds the latch as the failure left it */
+        status = tn__cuda_flush(device); /* runs that are held back still find the latch set */
         if (status == TN_OK)
             status = tn__cuda_check(device, tn__cuda_finish(device), "run");
         if (status == TN_OK)
@@ -99,7 +100,7 @@ tn_status tn__cuda_look(tn__cuda_device *device)
         status = tn__error_raise(failure);
         tn__error_release(failure);
     }
-    if (waits) /* told of behind the failure, which is what the call fails with even where waits are forbidden */
+    if (waits) /* a forbidden wait is reported after the failure, which is the call's error even so */
         (void)tn__cuda_may_wait(device, "an index was out of range");
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tn__cuda_failure as kernels see it, and telling of a failure: the first to set the latch describes it. */
+/* tn__cuda_failure as kernels see it, and reporting a failure: the first thread to set the latch describes it. */
 struct tn_failure { unsigned long long guard, latch, report, run, who; };
 static __device__ __noinline__ void tn_fail(const tn_failure *f, long long operand, long long index)
 {

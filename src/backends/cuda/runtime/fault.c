@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A context that is lost: by an illegal address, say, in a user's kernel. The driver tells of that at whatever is asked
- * next, and never which kernel it was; so the error names all that may have been: what was started and has not been
- * waited for since. Each thing that is started notes when, as the device counts starts, a stream each; each wait that
- * is well notes up to which start its stream is good. That costs a launch one addition and one store. The names are put
- * together when a fault has been met, from programs and kernels that are there still: one is let go only when the
- * streams have been waited for.
+ * A device fault, such as an illegal address in a user's kernel, which makes the context unusable. The driver reports
+ * it at the next call, whatever that is, and never says which kernel it was. So the error names all candidates: what
+ * was started and has not been waited for since. Each work notes, for each stream, the device's count of starts when it
+ * was last started; each successful wait notes up to which count its stream is known to be good. That costs a launch
+ * one addition and one store. The names are put together only after a fault, from programs and kernels that still
+ * exist: none is freed before the streams have been waited for.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 #include "ops/ops.h"
 #include "tn_op_functions.h"
 
-#define NAMED 8  /* pieces of work, at most */
-#define ROOM 600 /* bytes for all of them */
+#define NAMED 8  /* most works that the message names */
+#define ROOM 600 /* bytes of the message for all names */
 
-/* After one of these a context does nothing any more. */
+/* Does this error make the context unusable? */
 static bool ruinous(CUresult result)
 {
     static const CUresult list[] = {
@@ -27,8 +27,8 @@ static bool ruinous(CUresult result)
         CUDA_ERROR_INVALID_PC,      CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_HARDWARE_STACK_ERROR,
         CUDA_ERROR_ASSERT,          CUDA_ERROR_LAUNCH_FAILED,         CUDA_ERROR_LAUNCH_TIMEOUT,
         CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_UNKNOWN,
-        /* of which older headers have no names: links between GPUs, a contained error, tensor memory, another process
-         * of a shared GPU, another device */
+        /* errors that older headers have no names for: links between GPUs, a contained error, tensor memory, another
+         * process of a shared GPU, another device */
         (CUresult)220, (CUresult)226, (CUresult)721, (CUresult)810, (CUresult)911};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i] == result)
@@ -65,7 +65,7 @@ void tn__cuda_good(tn__cuda_device *device, tn__cuda_point point)
     pthread_mutex_unlock(&device->fault_lock);
 }
 
-/* When work was started last that may be under way; 0: none of it is. */
+/* The count of starts when the work was last started, if it may still be under way; else 0. */
 static uint64_t under_way(const tn__cuda_device *device, const tn__cuda_work *work)
 {
     uint64_t last = 0;
@@ -81,7 +81,7 @@ static uint64_t under_way(const tn__cuda_device *device, const tn__cuda_work *wo
 
 typedef struct text {
     char *at;
-    size_t left; /* with the NUL */
+    size_t left; /* bytes left, with that for the NUL */
 } text;
 
 TN_PRINTF(2, 3) static void put(text *t, const char *format, ...)
@@ -118,8 +118,7 @@ static void put_step(text *t, const tn__step *s)
     put(t, "%s", tn__cuda_step_name(s));
 }
 
-/* "plan 3 (cubin 0a1b2c3d)": by its number and the file of its kernels, if it is one; several have the kernels' own
- * names. */
+/* Writes a plan's name, "plan 3 (cubin 0a1b2c3d)": its number, and its kernels' file if it has only one. */
 static void put_plan(text *t, const tn__cuda_work *work)
 {
     bool kernels = false;
@@ -130,7 +129,7 @@ static void put_plan(text *t, const tn__cuda_work *work)
         put(t, " (cubin %.8s)", tn__cuda_module_name(work->module));
 }
 
-/* "k_... add, k_... matmul, and 3 more steps": what there is room for, the first one in any case. */
+/* Writes as many steps as there is room for, at least one: "k_... add, k_... matmul, and 3 more steps". */
 static void put_steps(text *t, const tn__cuda_work *work, size_t room)
 {
     size_t taken = 0;
@@ -169,14 +168,14 @@ typedef struct candidate {
     uint64_t started;
 } candidate;
 
-/* Users' kernels before all others, as theirs is the fault as a rule; then what was started last. */
+/* Is a named before b? Users' kernels come first, as they are the likeliest cause; then what was started last. */
 static bool rather(candidate a, candidate b)
 {
     bool a_own = a.work->kernel, b_own = b.work && b.work->kernel;
     return b.work == NULL || (a_own == b_own ? a.started > b.started : a_own);
 }
 
-/* Of all that may have failed, those to name; how many there are in all. */
+/* Finds the works to name, and returns how many candidates there are in all. */
 static int find(const tn__cuda_device *device, candidate *list)
 {
     int count = 0;
@@ -193,7 +192,7 @@ static int find(const tn__cuda_device *device, candidate *list)
     return count;
 }
 
-/* By when they were started. */
+/* Sorts works by the time of their start. */
 static void sort(candidate *list, int count)
 {
     for (int i = 1; i < count; i++)

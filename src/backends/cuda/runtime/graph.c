@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs as CUDA graphs, made with the addresses of one run; a later run with the same addresses is one launch.
- * Kernels become nodes that wait for those whose memory they touch, so that others may run beside them; where the chip
- * can, they are started while those still run, and wait themselves. Where a step does something else, all that the
- * steps start is captured on a stream of its own instead.
+ * Kernels become nodes that wait for the nodes whose memory they touch, so that others may run beside them; if the chip
+ * can, they are started early and wait themselves (programmatic dependent launch). If some step does anything other
+ * than launch kernels, the whole program is captured on a stream of its own instead.
  *
  * Scalars lie by value in the parameters of kernels: those that have changed since are put into the nodes of the
  * kernels that use them, which costs the host one to two microseconds each and the GPU nothing, where a copy to the
  * device before each launch would cost the GPU two microseconds.
  *
- * An executable keeps a few graphs, as a loop's results may lie at this address and that by turns. Beyond them, the one
- * with the fewest other addresses gets the new ones by patching the nodes that need them; or that which was used
- * longest ago does, if that is long enough, or is captured anew where patching is not possible. One that has been
- * patched and then is right many times is made again, so that it can be a part of a series (series.c).
+ * An executable keeps a few graphs, as a loop's results may alternate between addresses. When there is no place left,
+ * the graph that differs in the fewest addresses is patched: the nodes that use these get the new ones. If some graph
+ * has not been used for long, that one is patched instead, or captured anew if it cannot be patched. A patched graph
+ * that then serves many runs unchanged is made again, so that it can be part of a series (series.c).
  */
 #include <limits.h>
 #include <string.h>
@@ -22,8 +22,8 @@
 #include "core/log.h"
 #include "core/memory.h"
 
-#define FORGOTTEN 128 /* launches without a graph after which its addresses are not expected to come again */
-#define STEADY 16 /* runs of a patched graph after which it pays to make it again */
+#define FORGOTTEN 128 /* after so many launches without using a graph, its addresses are not expected again */
+#define STEADY 16 /* runs of a patched graph, unchanged, after which it pays to make it again */
 
 static void graph_free(tn__cuda_graph *graph, tn__cuda_device *device)
 {
@@ -65,9 +65,9 @@ bool tn__cuda_open_recorder(tn__cuda_device *device)
            device->driver->cuStreamCreate(&device->recorder, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
 }
 
-/* Starts the steps of a recorded run, whose stream does not matter where nodes are made. first: by step, its first
- * node; waits: what each waits for, NULL if that does not matter, either; what waits for no step does for the nodes
- * behind which all are put. */
+/* Records the steps of a run. first: for each step, the number of its first node. waits: for each step, the set of
+ * steps that it waits for; NULL: in order. A step that waits for no other waits for the nodes that the whole graph
+ * comes after. */
 static bool record(size_t *first, const tn__cuda_step *step, int count, const tn__cuda_run *run, uint64_t *waits,
                    const tn__cuda_end *behind)
 {
@@ -79,7 +79,7 @@ static bool record(size_t *first, const tn__cuda_step *step, int count, const tn
         first[i] = recording->count;
         recording->waits = 0;
         recording->early = run->device->architecture >= 90 && step[i].step->kind == TN__STEP_KERNEL;
-        /* for the last node of a step; for what it waits for if it has none */
+        /* waits for the last node of each such step, or, if that has none, for what it waits for */
         for (int k = i - 1; k >= 0 && waits; k--) {
             bool empty = first[k + 1] == first[k];
             if (waits[i] >> k & 1 && empty)
@@ -107,7 +107,7 @@ static bool only_kernels(const tn__cuda_step *step, int count)
     return count <= TN__CUDA_ORDERED;
 }
 
-/* Kernels as nodes. */
+/* Makes a graph by adding a node for each kernel. */
 static bool assemble(tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *given)
 {
     const tn__cuda_graphs *api = &given->device->libraries->graphs;
@@ -128,7 +128,7 @@ static bool assemble(tn__cuda_graph *graph, const tn__cuda_step *step, int count
     return done;
 }
 
-/* False if something cannot be captured; what went wrong is latched then, or not. */
+/* Makes a graph by stream capture. False if that is not possible, with or without a latched error. */
 static bool capture(tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *given)
 {
     const tn__cuda_graphs *api = &given->device->libraries->graphs;
@@ -185,7 +185,7 @@ static bool is_overwritten(const tn__program *program, int buffer)
     return false;
 }
 
-/* The memory of an operand's elements: [begin, end), which is nothing where it has none. */
+/* The memory of an operand's elements, [begin, end); empty if it has none. */
 static void reach(const tn__cuda_graph *graph, const tn__operand *o, const char **begin, const char **end)
 {
     int64_t size = tn__dtypes[o->dtype].size, low = o->offset, high = o->offset + 1;
@@ -214,8 +214,8 @@ static bool triggers_late(const tn__step *s)
     return s->kind == TN__STEP_KERNEL && s->kernel.launch.late_trigger && s->kernel.launch.blocks > 0;
 }
 
-/* May a run be started when all of the run before it is done but its last step? Its first one then reads what no run
- * overwrites; that must not be what the last step writes. */
+/* May a run begin while the last step of the run before it still runs? Its first step then reads only memory that no
+ * run overwrites, and that must not be what the last step writes. */
 static bool overlap(const tn__cuda_graph *before, const tn__cuda_graph *graph, const uint64_t *waits)
 {
     const tn__step *first = graph->step[0].step, *last = graph->step[graph->step_count - 1].step;
@@ -247,7 +247,7 @@ bool tn__cuda_graph_append(tn__cuda_recording *recording, tn__cuda_end *end, con
     for (int i = 0; i < count; i++)
         if (first[i + 1] > first[i] && !(inner >> i & 1))
             end->node[kept++] = recording->node[first[i + 1] - 1];
-    end->count = kept ? kept : end->count; /* without nodes it ends as what is before it */
+    end->count = kept ? kept : end->count; /* a graph without nodes ends where the one before it does */
     return true;
 }
 
@@ -271,7 +271,8 @@ static bool other_scalars(const tn__cuda_graph *graph, const tn__step *s, const 
            graph->scalars[s->product.alpha] != scalars[s->product.alpha];
 }
 
-/* Before the first node of a run is patched: runs that are held back must be launched as they were. */
+/* Called before the first node of a run is patched: runs that are held back must be launched with the old parameters
+ * first. */
 static tn_status begin_patching(tn__cuda_graph_cache *cache, tn__cuda_graph *graph, tn__cuda_device *device)
 {
     tn_status status = graph->patched ? TN_OK : tn__cuda_series_leave(device, cache, graph);
@@ -280,7 +281,7 @@ static tn_status begin_patching(tn__cuda_graph_cache *cache, tn__cuda_graph *gra
     return status;
 }
 
-/* Brings the nodes that differ up to this run. False if only another graph would do. */
+/* Patches the nodes whose parameters differ from this run's. False if the graph cannot be patched to fit. */
 static bool patch(tn__cuda_graph_cache *cache, tn__cuda_graph *graph, const tn__cuda_step *step, int count,
                   const tn__cuda_run *given, bool bound, tn_status *status)
 {
@@ -309,12 +310,12 @@ static bool patch(tn__cuda_graph_cache *cache, tn__cuda_graph *graph, const tn__
     return true;
 }
 
-/* Has it been patched, and been right ever since? */
+/* Has the graph been patched, and then served STEADY runs unchanged? */
 static bool renew(tn__cuda_graph *graph) { return graph->patched && ++graph->steady > STEADY; }
 
 /* ---- finding ---- */
 
-/* Buffers that a graph would have to be told of; INT_MAX: it cannot be told. */
+/* The number of buffers whose addresses would have to be patched; INT_MAX: it cannot be patched. */
 static int distance(const tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *run)
 {
     int away = 0;
@@ -326,8 +327,8 @@ static int distance(const tn__cuda_graph *graph, const tn__cuda_step *step, int 
     return away;
 }
 
-/* The one with the fewest other addresses, so that a loop whose program keeps results, which lie elsewhere each time,
- * has the fewest nodes patched; `otherwise`: none can be. */
+/* The graph that differs in the fewest addresses, so that a loop that keeps results, which lie elsewhere in each round,
+ * has the fewest nodes patched. `otherwise`: what to return if none can be patched. */
 static int nearest(const tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, const tn__cuda_run *run,
                    int otherwise)
 {
@@ -342,8 +343,8 @@ static int nearest(const tn__cuda_graph_cache *cache, const tn__cuda_step *step,
     return least < INT_MAX ? found : otherwise;
 }
 
-/* The graph captured with these addresses; or else an empty place; or else one that nobody has asked for in a long
- * time, and then the nearest one. */
+/* The graph made with these addresses; else an empty place; else a graph that has not been used for long; else the
+ * nearest one. */
 static int find(const tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, const tn__cuda_run *run,
                 bool *bound)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Launching kernels: steps of programs, and the backend's own. */
+/* Launching kernels: those of programs' steps, and the backend's own. */
 #include <limits.h>
 #include <string.h>
 
@@ -8,14 +8,15 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-#define FEW 512 /* words of parameters that fit on the stack: all that a kernel takes by value, so that no run needs
-                   memory half done */
-#define OWN_SHARED   (8 << 10)               /* of a kernel's text, at most: see cuda_helpers.cuh */
-#define USUAL_SHARED ((48 << 10) - OWN_SHARED) /* that need not be asked for */
-#define REGISTERS    (64 << 10)              /* of a multiprocessor */
+#define FEW 512 /* words of kernel parameters, for which a stack array is enough: as many as a kernel can take by
+                   value, so that no run has to allocate memory halfway */
+#define OWN_SHARED   (8 << 10)               /* most bytes of static shared memory in a kernel's text: see
+                                                cuda_helpers.cuh */
+#define USUAL_SHARED ((48 << 10) - OWN_SHARED) /* bytes of dynamic shared memory that need no opt-in */
+#define REGISTERS    (64 << 10)              /* registers of a multiprocessor */
 #define BLOCK 256
 
-/* Newer headers ask for the kinds of edges, too. */
+/* Newer headers have an argument for the kinds of edges. */
 #if CUDA_VERSION >= 13000
 #define NO_EDGES NULL,
 #else
@@ -35,7 +36,7 @@ static bool room_for_node(tn__cuda_recording *recording)
     return tn__grow((void **)&recording->node, &recording->capacity, recording->count + 1, sizeof *recording->node);
 }
 
-/* Edges along which a kernel may start early. */
+/* Adds edges along which a kernel may start early (programmatic dependent launch). */
 static CUresult add_early_edges(const tn__cuda_graphs *api, const tn__cuda_recording *recording, CUgraphNode node)
 {
     CUresult result = CUDA_SUCCESS;
@@ -51,7 +52,7 @@ static CUresult add_early_edges(const tn__cuda_graphs *api, const tn__cuda_recor
     return result;
 }
 
-/* Adds a node behind what it waits for; the next one of its step waits for it. */
+/* Adds a node after those it waits for; the next node of the same step waits for this one. */
 static CUresult add_node(const tn__cuda_run *run, const CUDA_KERNEL_NODE_PARAMS *params)
 {
     tn__cuda_recording *recording = run->recording;
@@ -70,7 +71,7 @@ static CUresult add_node(const tn__cuda_run *run, const CUDA_KERNEL_NODE_PARAMS 
     return CUDA_SUCCESS;
 }
 
-/* Of a launch that has just been captured. */
+/* Notes the node of a launch that has just been captured. */
 static CUresult note_node(const tn__cuda_run *run)
 {
     tn__cuda_recording *recording = run->recording;
@@ -111,7 +112,7 @@ tn_status tn__cuda_launch(const tn__cuda_run *run, CUfunction function, int64_t 
 
 /* ---- a program's kernel ---- */
 
-/* The parameter block: pointers, the words of the step, its scalars. */
+/* Fills the parameter block: pointers, the step's words, its scalars. */
 static void fill(const tn__step *s, const tn__cuda_run *run, uint64_t *word)
 {
     for (int k = 0; k < s->operand_count; k++)
@@ -146,8 +147,8 @@ static tn_status start_kernel(const tn__cuda_step *step, const tn__cuda_run *run
     return status;
 }
 
-/* Where registers would let a multiprocessor take more than `spread` blocks, these ask for so much shared memory that
- * it cannot. */
+/* If the registers allow more than `spread` blocks on a multiprocessor, a block is made to ask for so much shared
+ * memory that no more than these fit. */
 static tn_status spread(tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__step *s = step->step;
@@ -159,7 +160,7 @@ static tn_status spread(tn__cuda_step *step, tn__cuda_device *device)
     return tn__cuda_check(device, result, s->kernel.name);
 }
 
-/* Kernels lie beside one another only where a multiprocessor's memory is divided for both in the same way. */
+/* Kernels share a multiprocessor only if both want the same division of its memory into cache and shared memory. */
 static tn_status share_alike(const tn__cuda_step *step, tn__cuda_device *device)
 {
     bool any = false;
@@ -188,7 +189,8 @@ tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, 
         status = spread(step, device);
     if (status == TN_OK)
         status = share_alike(step, device);
-    /* All that there is: another program's step of the same text may need more than this one. */
+    /* Opts in to all the shared memory there is: a step of another program with the same text may need more than this
+     * one. */
     if (status == TN_OK && step->shared > USUAL_SHARED)
         status = tn__cuda_check(device,
                                 device->driver->cuFuncSetAttribute(
@@ -213,7 +215,7 @@ tn_status tn__cuda_start(const tn__cuda_run *run, CUfunction function, int64_t s
 {
     if (size <= 0)
         return TN_OK;
-    int64_t blocks = (size + BLOCK - 1) / BLOCK; /* each kernel strides over what the largest grid leaves */
+    int64_t blocks = (size + BLOCK - 1) / BLOCK; /* each kernel loops over the elements beyond the largest grid */
     return tn__cuda_launch(run, function, blocks < INT_MAX ? blocks : INT_MAX, BLOCK, 0, params, label);
 }
 
