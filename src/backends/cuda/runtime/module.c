@@ -22,7 +22,7 @@ struct tn__cuda_module {
 
 /* ---- the folder ---- */
 
-/* A GPU's code can be had without any folder: it only is compiled anew then. */
+/* Without a folder a GPU's code is compiled anew in each process. */
 void tn__cuda_find_folder(tn__kernel_folder *folder)
 {
     bool clean = !tn__latched();
@@ -33,7 +33,7 @@ void tn__cuda_find_folder(tn__kernel_folder *folder)
     *folder = (tn__kernel_folder){.file = -1, .temporary = true};
 }
 
-/* What a first run pauses for, told before it does; once a process. */
+/* Tells, once a process and before it happens, that a first run waits for the compiler. */
 void tn__cuda_tell_of_pause(const tn__cuda_device *device, const tn__kernel_folder *folder)
 {
     static atomic_bool told;
@@ -69,7 +69,7 @@ void tn__cuda_keep(const tn__kernel_folder *folder, int count, char (*key)[TN__K
     tn__kernel_remove(folder, unique);
 }
 
-/* Code on the device; where that has no memory for it, after what can be had back. */
+/* Loads code onto the device; if there is no memory for it, once more after freeing what can be freed. */
 static CUresult load_code(tn__cuda_device *device, CUmodule *handle, const char *code)
 {
     CUresult result;
@@ -105,7 +105,7 @@ tn__cuda_module *tn__cuda_module_take(tn__cuda_device *device, const char *name)
     return found;
 }
 
-/* A new module of loaded code, which others may be of, too. */
+/* Makes a module of loaded code; several modules may share that. */
 tn_status tn__cuda_module_add(tn__cuda_device *device, const char *name, tn__cuda_image *loaded,
                               tn__cuda_module **module)
 {
@@ -124,7 +124,7 @@ tn_status tn__cuda_module_add(tn__cuda_device *device, const char *name, tn__cud
     return TN_OK;
 }
 
-/* Loads code, for one user. */
+/* Loads code, with a use count of 1. */
 tn_status tn__cuda_image_load(tn__cuda_device *device, const char *code, tn__cuda_image **loaded)
 {
     tn__cuda_image *fresh = tn__calloc(1, sizeof *fresh);
@@ -139,7 +139,7 @@ tn_status tn__cuda_image_load(tn__cuda_device *device, const char *code, tn__cud
     return status;
 }
 
-/* Code that the folder has, if the driver takes it; NULL without memory, too. */
+/* Loads code from the folder, if it is there and the driver accepts it; NULL also without memory. */
 tn__cuda_image *tn__cuda_image_find(tn__cuda_device *device, const tn__kernel_folder *folder, const char *file)
 {
     size_t length;
@@ -162,8 +162,8 @@ tn__cuda_image *tn__cuda_image_find(tn__cuda_device *device, const tn__kernel_fo
     return loaded;
 }
 
-/* Held while a text is looked for on the disk or compiled, and not a device's: for as long, the device is others', and
- * GPUs of a kind that all want a text have it compiled once. */
+/* Held while a text is looked up on the disk or compiled. The device's lock is not held meanwhile, so that others can
+ * use the device; and GPUs of the same kind that all need a text have it compiled only once. */
 pthread_mutex_t tn__cuda_loading = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- a text as a whole ---- */

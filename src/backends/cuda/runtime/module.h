@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Between module.c (code that is loaded once, texts as a whole), modules.c (a program's kernels) and nvrtc.c. */
+/* What module.c (code loaded once a device, texts as a whole), modules.c (a program's kernels one by one) and nvrtc.c
+ * (the compiler) share. */
 #ifndef TN_BACKENDS_CUDA_RUNTIME_MODULE_H
 #define TN_BACKENDS_CUDA_RUNTIME_MODULE_H
 
@@ -13,12 +14,12 @@ typedef struct tn__cuda_image {
     int references;
 } tn__cuda_image;
 
-/* All that code depends on beside its text (nvrtc.c). */
+/* Adds to a key all that compiled code depends on besides its text (nvrtc.c). */
 void tn__cuda_add_identity(const tn__cuda_device *device, tn__text *key);
 
 /* ---- the folder ---- */
 
-/* The folder; none where there can be none. */
+/* Opens the folder; folder->file is -1 if none can be used. */
 void tn__cuda_find_folder(tn__kernel_folder *folder);
 /* The note that a first run waits for a compiler; once a process. */
 void tn__cuda_tell_of_pause(const tn__cuda_device *device, const tn__kernel_folder *folder);
@@ -32,17 +33,17 @@ void tn__cuda_keep(const tn__kernel_folder *folder, int count, char (*key)[TN__K
 
 /* ---- loaded code ---- */
 
-/* Held while a text is looked for on the disk or compiled, and not a device's: for as long, the device is others', and
- * GPUs of a kind that all want a text have it compiled once. */
+/* Held while a text is looked up on the disk or compiled. The device's lock is not held meanwhile, so that others can
+ * use the device; and GPUs of the same kind that all need a text have it compiled only once. */
 extern pthread_mutex_t tn__cuda_loading;
-/* Loads code, for one user. */
+/* Loads code, with a use count of 1. */
 tn_status tn__cuda_image_load(tn__cuda_device *device, const char *code, tn__cuda_image **loaded);
 /* The same of a file, if it is there and good; else NULL. */
 tn__cuda_image *tn__cuda_image_find(tn__cuda_device *device, const tn__kernel_folder *folder, const char *file);
 void tn__cuda_image_release(tn__cuda_device *device, tn__cuda_image *loaded);
 /* The loaded module of that name, with one more user, or NULL. */
 tn__cuda_module *tn__cuda_module_take(tn__cuda_device *device, const char *name);
-/* A new module of loaded code, which becomes one more user of that. */
+/* Makes a module of loaded code, whose use count it increments. */
 tn_status tn__cuda_module_add(tn__cuda_device *device, const char *name, tn__cuda_image *loaded,
                               tn__cuda_module **module);
 

@@ -37,7 +37,7 @@ typedef struct kernels {
     tn__kernel_file *file;
     int file_count;
     tn__kernel_batches batches;
-    made *made; /* by batch */
+    made *made; /* one for each batch */
     atomic_int next, kernels_done, batches_done;
     atomic_bool failed;
 } kernels;
@@ -64,7 +64,7 @@ static void make_batch(kernels *k, int batch)
     atomic_store(&k->failed, true);
 }
 
-/* A thread that compiles one batch after another; after a failure no more. */
+/* The compiling threads: each compiles one batch after another, until one fails. */
 static void *make_batches(void *context)
 {
     kernels *k = context;
@@ -73,11 +73,11 @@ static void *make_batches(void *context)
         atomic_fetch_add(&k->kernels_done, kernels_of(k, b));
         atomic_fetch_add(&k->batches_done, 1);
     }
-    tn_clear_error(); /* it is in `made` */
+    tn_clear_error(); /* the error has been copied to `made` */
     return NULL;
 }
 
-/* Tells how far the threads are, until they have all batches. */
+/* Reports progress until the threads have finished all batches. */
 static void wait_for_batches(kernels *k, int missing)
 {
     tn__kernel_progress progress = {.began = tn__seconds(), .all = missing};
@@ -89,7 +89,8 @@ static void wait_for_batches(kernels *k, int missing)
     tn__kernel_progress_end(&progress);
 }
 
-/* Other threads compile, so that this one's errors are its own; it does so itself where there can be none. */
+/* Compiles in other threads, so that their errors are not latched in this one; in this thread only if none can be
+ * made. */
 static void compile_batches(kernels *k, int missing)
 {
     pthread_t thread[THREADS];
@@ -166,7 +167,7 @@ static tn_status find_in_folder(kernels *k, int kernel)
         return TN_OK;
     if (!file->good) {
         file->loaded = tn__cuda_image_find(k->device, &k->folder, name);
-        file->good = true; /* as far as it will be */
+        file->good = true; /* true unless loading fails below */
     }
     if (!file->loaded) { /* by any of its names: else a new file would find this one taken */
         tn__kernel_remove(&k->folder, name);
@@ -180,7 +181,7 @@ static tn_status find_in_folder(kernels *k, int kernel)
     return tn__cuda_module_add(k->device, k->key[kernel], file->loaded, &k->module[kernel]);
 }
 
-/* With the lock of loading. */
+/* The caller holds tn__cuda_loading. */
 static tn_status find_or_make(kernels *k)
 {
     tn_status status = TN_OK;

@@ -19,8 +19,8 @@ static tn_status compiler_failed(const tn__cuda_compiler *compiler, nvrtcResult 
                     compiler->nvrtcGetErrorString(result));
 }
 
-/* Machine code is for the GPU that is there: from compute capability 9.0 on, with the instructions that only its like
- * have. */
+/* Suffix of the architecture. Machine code need only run on this GPU: from compute capability 9.0 on it may use the
+ * instructions that only this architecture has. */
 static const char *features(int architecture) { return architecture >= 90 ? "a" : ""; }
 
 /* The architecture to compile for: the GPU's own, or the newest one before it that the compiler knows. */

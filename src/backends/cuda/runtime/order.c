@@ -18,8 +18,8 @@ static bool same_memory(const tn__program *program, int a, int b)
     return memory_of(program, a) == memory_of(program, b);
 }
 
-/* Operations may have memory of their own that others of their kind use too, so they keep their order. So do steps that
- * may fail and those that overwrite unless none has. */
+/* Must the two steps keep their order? Operations may have memory of their own, shared by all of their kind, so they
+ * keep theirs. A step that may fail and one that overwrites donated memory do, too. */
 static bool conflict(const tn__cuda_step *a, const tn__cuda_step *b)
 {
     const tn__step *s = a->step, *t = b->step;
@@ -35,7 +35,7 @@ static bool conflict(const tn__cuda_step *a, const tn__cuda_step *b)
 
 void tn__cuda_order(const tn__cuda_step *step, int count, uint64_t *waits)
 {
-    uint64_t before[TN__CUDA_ORDERED]; /* all that a step comes after */
+    uint64_t before[TN__CUDA_ORDERED]; /* bit set of all steps that this one comes after, directly or not */
     for (int i = 0; i < count; i++) {
         waits[i] = before[i] = 0;
         for (int k = i - 1; k >= 0; k--)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies between GPUs, which the host does not wait for. The copy is the receiving GPU's work, by its stream, behind an
- * event that the giving one has recorded; and the giving one goes behind the copy, so that nothing it is asked next
- * overwrites what is being copied. Where GPUs reach each other's memory, by NVLink or over the bus, the driver copies
- * straight from one to the other, else by way of the host.
+ * Copies between GPUs, which the host does not wait for. The copy is put on the receiving GPU's stream, which first
+ * waits for an event on the sending GPU's stream; the sending GPU's stream then waits for the copy, so that no later
+ * work overwrites what is being copied. Where GPUs reach each other's memory, by NVLink or over the bus, the driver
+ * copies straight from one to the other, else by way of the host.
  */
 #include "backends/cuda/runtime/backend.h"
 
-/* Waits for runs that may fail. One that fails marks what it and later ones have computed as poisoned (failure.c), but
- * not the copy that another device would have of it. */
+/* Waits for runs that may fail. A failing run marks its results and later ones as poisoned (failure.c), but could not
+ * mark another device's copy of them. */
 tn_status tn__cuda_be_sure(tn__cuda_device *device, const char *why)
 {
     tn_status status = TN_OK;
@@ -28,11 +28,11 @@ tn_status tn__cuda_be_sure(tn__cuda_device *device, const char *why)
     if (status == TN_OK)
         status = tn__cuda_look(device);
     if (status == TN_OK)
-        device->sure = last; /* if another thread has come further meanwhile, one more wait is all */
+        device->sure = last; /* another thread may have stored a later run meanwhile: that costs one more wait */
     return status;
 }
 
-/* Once for two GPUs, each way: what the driver cannot have them do, it does by way of the host. */
+/* Enables peer access, once for each pair of GPUs and direction. Without it the driver copies by way of the host. */
 static void reach(tn__cuda_device *device, const tn__cuda_device *other)
 {
     const tn__cuda_driver *driver = device->driver;
@@ -46,7 +46,7 @@ static void reach(tn__cuda_device *device, const tn__cuda_device *other)
         (void)driver->cuCtxEnablePeerAccess(other->context, 0);
 }
 
-/* The end of this thread's stream now, for other devices. */
+/* Records the current end of this thread's stream, for other devices. */
 static tn_status hand_over(tn__cuda_device *device)
 {
     const tn__cuda_driver *driver = device->driver;
@@ -68,7 +68,7 @@ static tn_status follow(tn__cuda_device *device, const tn__cuda_device *other)
                            : status;
 }
 
-/* The driver does not say which of two GPUs is at fault. */
+/* Latches a fault of both devices: the driver does not say which one is at fault. */
 static tn_status blame(tn__cuda_device *device, tn__cuda_device *other, CUresult result)
 {
     const tn__cuda_driver *driver = device->driver;
@@ -78,7 +78,7 @@ static tn_status blame(tn__cuda_device *device, tn__cuda_device *other, CUresult
     return tn__cuda_check(device, result, "to");
 }
 
-/* Under the locks of both. */
+/* The caller holds the locks of both devices. */
 static tn_status copy(tn__cuda_device *device, CUdeviceptr to, tn__cuda_device *other, CUdeviceptr from, size_t bytes)
 {
     reach(device, other);
@@ -112,7 +112,8 @@ tn_status tn__cuda_copy_from(tn__device *owner, void *to, tn__device *other_owne
         status = tn__cuda_look(device);
     if (status != TN_OK || bytes == 0)
         return status;
-    bool first = owner->id.index < other_owner->id.index; /* in one order everywhere */
+    bool first = owner->id.index < other_owner->id.index; /* locks are taken in the order of the devices' numbers, so
+                                                             that no two threads wait for each other */
     pthread_mutex_lock(first ? &device->lock : &other->lock);
     pthread_mutex_lock(first ? &other->lock : &device->lock);
     status = copy(device, (CUdeviceptr)to, other, (CUdeviceptr)from, bytes);

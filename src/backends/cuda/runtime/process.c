@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of open devices when the process does something about itself. A child by fork of a process that has
- * started CUDA has no use of it: there, every call fails and says why. When the process ends, a device that is lost
- * though no call has failed with that is told of on stderr: work that nobody has waited for fails in silence otherwise.
+ * What happens to open devices when the process forks or ends. CUDA cannot be used in a forked child: there, every call
+ * fails and says why. When the process ends, a device that has faulted without any call having failed is reported on
+ * stderr: work that nobody waited for would otherwise fail silently.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "device/registry.h"
 
-#define PATIENCE 2.0 /* seconds that the end waits for work in all, which may be endless */
+#define PATIENCE 2.0 /* seconds that the end of the process waits for work, which may be endless */
 
 static tn__cuda_device *_Atomic opened[TN__MAX_DEVICES];
 static _Atomic int open_count;
@@ -29,7 +29,7 @@ static void lose_all(void)
         tn__cuda_device *device = opened[i];
         if (device == NULL)
             continue;
-        device->told = true; /* at the child's end there is nothing to tell */
+        device->told = true; /* the child has nothing to report at its end */
         if (device->faulted)
             continue;
         snprintf(device->fault, sizeof device->fault, "%s is the parent's: " TN__CUDA_NO_CHILD, device->name);
@@ -54,7 +54,7 @@ static void look(tn__cuda_device *device, double end)
 {
     bool told = device->told;
     if (!device->faulted && device->driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS) {
-        (void)tn__cuda_flush(device); /* which tells nobody who could still ask */
+        (void)tn__cuda_flush(device); /* no caller is left to be told of a failure */
         for (uint32_t streams = device->owner->streams | 1; streams && !device->faulted; streams &= streams - 1)
             (void)tn__cuda_latch(device, ask(device, device->streams[__builtin_ctz(streams)].handle, end));
     }
@@ -63,7 +63,7 @@ static void look(tn__cuda_device *device, double end)
                 device->fault);
 }
 
-/* Before the driver's own function of this kind, as that was made known when the driver began. */
+/* Runs before the driver's own exit handler, as it was registered after that. */
 static void look_at_all(void)
 {
     double end = tn__seconds() + PATIENCE;
@@ -72,7 +72,7 @@ static void look_at_all(void)
             look(opened[i], end);
 }
 
-/* Without memory for these, the driver's own words must do, or none. */
+/* If there is no memory to register them, the driver's own messages remain, if any. */
 static void watch(void)
 {
     (void)!pthread_atfork(NULL, NULL, lose_all);
@@ -89,7 +89,7 @@ void tn__cuda_watch(tn__cuda_device *device, int index)
     open_count++;
 }
 
-/* What this thread has met of another device is for who asks that next. */
+/* Leaves an error that was met on another device to that device's next caller. */
 static void leave_failure(tn__cuda_device *other, bool told)
 {
     tn__error *none = NULL, *error = tn__error_retain(tn__error_last());

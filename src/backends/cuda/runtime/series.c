@@ -8,10 +8,10 @@
  * the better, up to TN__CUDA_TOGETHER; but where the GPU has no other launch to run behind the one that it is at, a few
  * do. What is left when something else comes is launched by powers of two, so that not many graphs are made.
  *
- * Nobody can tell: whatever else is asked of the device, a transfer, another program, an event, waiting, launches first
- * what is held back (tn__cuda_enter does). Where others have got hold of a stream or of memory, who may wait by CUDA's
- * own means, nothing is held back; nor where runs are more than QUICK apart, so that the GPU is not kept waiting by a
- * program that does something else in between.
+ * That is not observable: whatever else is asked of the device (a transfer, another program, an event, a wait) first
+ * launches what is held back (by tn__cuda_enter). If the program has obtained a CUDA stream or a pointer, and so may
+ * wait by CUDA's own functions, nothing is held back; nor if runs are more than QUICK apart, so that the GPU is not
+ * idle because the program does something else in between.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 
-#define QUICK 100000 /* nanoseconds */
+#define QUICK 100000 /* most nanoseconds between runs that are held back */
 
 /* ---- series ---- */
 
@@ -39,7 +39,7 @@ void tn__cuda_series_free(tn__cuda_device *device, tn__cuda_graph_cache *cache)
     cache->series = NULL;
 }
 
-/* The kernels of the parts one behind the other. */
+/* Makes one graph of the parts' kernels, one part after another. */
 static bool append_all(tn__cuda_series *series, CUgraph made)
 {
     tn__cuda_recording recording = {.made = made};
@@ -51,7 +51,7 @@ static bool append_all(tn__cuda_series *series, CUgraph made)
     return done;
 }
 
-/* The same of parts that were captured, each as a node. */
+/* The same for captured parts, each as a child graph. */
 static bool add_all(const tn__cuda_graphs *api, tn__cuda_series *series, CUgraph made)
 {
     CUgraphNode node[TN__CUDA_TOGETHER];
@@ -78,7 +78,8 @@ static bool build(const tn__cuda_device *device, tn__cuda_series *series)
     return done;
 }
 
-/* That of these graphs in this order, made when they come for the second time; NULL: one by one. */
+/* Finds the graph of these graphs in this order; makes it when they occur for the second time. NULL: launch them one by
+ * one. */
 static CUgraphExec find(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *const *graph, int count)
 {
     size_t bytes = (size_t)count * sizeof *graph;
@@ -122,7 +123,8 @@ static tn_status launch(tn__cuda_device *device, CUgraphExec exec, const tn__cud
     return tn__cuda_check(device, result, device->held.label);
 }
 
-/* Who finds that nothing is held back, without the lock, may go on: so it is there until it has been launched. */
+/* Launches what is held back. The count is reset only after that: another thread that reads 0 without the lock goes on
+ * at once. */
 static tn_status launch_held(tn__cuda_device *device)
 {
     tn__cuda_held *held = &device->held;
@@ -141,7 +143,7 @@ static tn_status launch_held(tn__cuda_device *device)
     return status;
 }
 
-/* Is what was launched before the last launch done? */
+/* Has the GPU finished all but the last launch, so that it needs more work? */
 static bool wants_more(const tn__cuda_device *device)
 {
     const tn__cuda_held *held = &device->held;
@@ -157,7 +159,7 @@ static void mark(tn__cuda_device *device)
         device->held.marks++;
 }
 
-/* Because of something else. */
+/* Launches what is held back because anything else is asked of the device. */
 static tn_status let_go(tn__cuda_device *device)
 {
     device->held.marks = 0;

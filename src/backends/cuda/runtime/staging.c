@@ -11,31 +11,31 @@
 #include "core/memory.h"
 
 #define PIECE ((size_t)1 << 20)
-#define PIECES_FIRST 8 /* what there is at first, and where writes would have to wait */
+#define PIECES_FIRST 8 /* pieces made at first, and each time that a write would have to wait for one */
 #define PIECES 32
 #define APART ((size_t)64) /* writes begin on cache lines of their own: the GPU may be reading the one before */
 
 typedef struct piece {
     char *memory;
     CUevent done; /* of the last transfer through it */
-    tn__cuda_point point; /* of that */
+    tn__cuda_point point; /* end of that transfer */
     int stream;     /* that this was asked of: all that is under way through a piece is one stream's */
-    bool held;    /* what was read into it has not been copied out */
-    uint64_t asked; /* number of that transfer; 0: none yet */
+    bool held;    /* it contains data of a read that has not been copied out yet */
+    uint64_t asked; /* sequence number of that transfer; 0: none yet */
 } piece;
 
 struct tn__cuda_staging {
     piece piece[PIECES];
     int count, next;
-    uint64_t asked;         /* transfers so far */
+    uint64_t asked;         /* sequence number of the last transfer */
     int open[TN__STREAMS];    /* a stream's piece that small writes go to; -1: none */
-    size_t used[TN__STREAMS]; /* bytes of that */
-    pthread_cond_t let_go;  /* of a piece that was held */
+    size_t used[TN__STREAMS]; /* bytes in use of that piece */
+    pthread_cond_t let_go;  /* signalled when a held piece is released */
 };
 
 /* ---- pinned memory ---- */
 
-/* All or none of them. */
+/* Adds `count` pieces, or none. */
 static CUresult add_pieces(tn__cuda_device *device, tn__cuda_staging *staging, int count)
 {
     const tn__cuda_driver *driver = device->driver;
@@ -60,7 +60,7 @@ static CUresult add_pieces(tn__cuda_device *device, tn__cuda_staging *staging, i
     return result;
 }
 
-/* Under the lock. */
+/* Makes the pieces if there are none. The caller holds the lock. */
 static tn_status staging_open(tn__cuda_device *device)
 {
     if (device->staging)
@@ -80,8 +80,8 @@ static tn_status staging_open(tn__cuda_device *device)
     return TN_OK;
 }
 
-/* The next piece that nothing uses, else -1. Of a stream, what was asked for behind something that is under way is so,
- * too. */
+/* The next piece that is not in use, else -1. A piece also counts as in use while earlier work of its stream is under
+ * way. */
 static int idle_piece(const tn__cuda_device *device)
 {
     const tn__cuda_staging *staging = device->staging;
@@ -201,7 +201,7 @@ tn_status tn__cuda_write(tn__device *owner, void *memory, const void *host, size
     return status;
 }
 
-/* Waits for a piece that is held, without the lock, and copies it out. */
+/* Waits for the transfer into a held piece, without the lock, and copies it out. */
 static tn_status take_out(tn__cuda_device *device, piece *from, char *to, size_t bytes)
 {
     pthread_mutex_unlock(&device->lock);
@@ -214,8 +214,8 @@ static tn_status take_out(tn__cuda_device *device, piece *from, char *to, size_t
     return status;
 }
 
-/* Pieces are fetched while earlier ones are copied out. The lock is held once, by this thread alone: nobody reads under
- * it. */
+/* Reads memory piece by piece: later pieces are transferred while earlier ones are copied out. The lock is held once,
+ * by this thread: a caller that holds it already may not read. */
 static tn_status read_pieces(tn__cuda_device *device, char *host, CUdeviceptr from, size_t bytes)
 {
     enum { AHEAD = PIECES_FIRST };
@@ -251,7 +251,7 @@ static tn_status read_pieces(tn__cuda_device *device, char *host, CUdeviceptr fr
         first = (first + 1) % AHEAD;
         count--;
     }
-    for (; count > 0; count--, first = (first + 1) % AHEAD) /* after a failure */
+    for (; count > 0; count--, first = (first + 1) % AHEAD) /* pieces left after a failure */
         fetched[first]->held = false;
     pthread_cond_broadcast(&staging->let_go);
     return status;
@@ -276,7 +276,7 @@ tn_status tn__cuda_read(tn__device *owner, void *host, const void *memory, size_
 
 /* ---- reading that nobody waits for ---- */
 
-/* Pieces that are held so, at most: who reads at once needs others. */
+/* The most pieces held by such reads: others need some for reads that are waited for. */
 #define BEGUN 4
 
 static int count_held(const tn__cuda_staging *staging)

@@ -12,7 +12,8 @@
 #include "backends/cuda/runtime/cuda.h"
 #include "core/clock.h"
 
-/* Under the lock, as all below. What is held back of the own stream has been launched. */
+/* Records a stream's event anew. The caller holds the lock, as for all functions below, and held-back runs of this
+ * stream have been launched. */
 static tn_status mark(tn__cuda_device *device, tn__cuda_stream_state *stream)
 {
     const tn__cuda_driver *driver = device->driver;
@@ -39,7 +40,7 @@ static uint64_t reached(const tn__cuda_stream_state *stream, uint64_t tick)
     return last ? last : tick;
 }
 
-/* Whoever has got hold of a stream may have put work on it that nobody counted. */
+/* If the program has obtained the CUDA stream itself, it may have put work on it that is not counted here. */
 static bool ordered(const tn__cuda_device *device, const tn__cuda_stream_state *stream, int other, uint64_t tick)
 {
     const tn__cuda_stream_state *o = &device->streams[other];
@@ -74,7 +75,8 @@ tn_status tn__cuda_stream_order(tn__device *owner, uint32_t streams, uint64_t ti
         const tn__cuda_stream_state *o = &device->streams[other];
         bool done = ordered(device, stream, other, tick);
         if (!done || o->asked > o->marked)
-            status = tn__cuda_flush(device); /* what is held back is in front of the mark, and of what waits for it */
+            status = tn__cuda_flush(device); /* held-back runs come before the event, and before the work that waits
+                                                for it */
         if (!done && status == TN_OK)
             status = go_behind(device, stream, other, tick);
         if (o->asked > o->marked && status == TN_OK)
@@ -97,7 +99,7 @@ static tn_status begin_stream(tn__cuda_device *device, int number)
         status = tn__cuda_flush(device);
     if (status != TN_OK)
         return status;
-    tn__cuda_stream_asked(device, &device->streams[0]); /* for all that was not counted so far */
+    tn__cuda_stream_asked(device, &device->streams[0]); /* stands for all earlier work, which was not counted */
     return go_behind(device, stream, 0, device->streams[0].asked);
 }
 
@@ -128,13 +130,13 @@ void tn__cuda_stream_free(tn__device *owner, int number)
             (void)tn__cuda_may_wait(device, "a stream is freed");
         (void)tn__cuda_check(device, tn__cuda_finish_stream(device, number), "stream_free"); /* a failure is latched */
     }
-    /* without the lock, which in a child by fork may be held for ever */
+    /* without the lock, which in a forked child may be held for ever */
     atomic_fetch_and(&owner->streams, ~((uint32_t)1 << number));
 }
 
 /* ---- waiting ---- */
 
-/* Busily at first, since a step takes as long as a pause does. */
+/* Polls without sleeping at first, as a training step takes no longer than the shortest sleep. */
 static void pause_for(long round)
 {
     if (round > 100000)
@@ -143,7 +145,7 @@ static void pause_for(long round)
         sched_yield();
 }
 
-/* Whether no stream has work any more. */
+/* True if no stream has work left. */
 static bool is_idle(const tn__cuda_device *device)
 {
     bool idle = true;
@@ -176,7 +178,7 @@ CUresult tn__cuda_await(tn__cuda_device *device, int number, CUevent event)
     return result;
 }
 
-/* The lock is not held meanwhile: others go on. */
+/* The lock is not held during the wait, so that other threads go on. */
 CUresult tn__cuda_finish_stream(tn__cuda_device *device, int number)
 {
     tn__cuda_stream_state *stream = &device->streams[number];

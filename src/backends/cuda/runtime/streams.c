@@ -5,7 +5,7 @@
 
 typedef struct event {
     CUevent event;
-    _Atomic int stream; /* that it was recorded in */
+    _Atomic int stream; /* the stream that it was recorded in */
     _Atomic uint64_t started; /* see tn__cuda_point */
 } event;
 
@@ -92,7 +92,7 @@ static tn_status event_elapsed(tn__device *owner, void *from, void *to, double *
     tn__cuda_device *device = tn__cuda_of(owner);
     float milliseconds = 0;
     CUevent first = ((event *)from)->event, last = ((event *)to)->event;
-    tn_status status = tn__cuda_enter_held(device, "event_elapsed"); /* in a thread that has no context yet, too */
+    tn_status status = tn__cuda_enter_held(device, "event_elapsed"); /* the thread may not have a current context yet */
     if (status == TN_OK)
         status =
             tn__cuda_check(device, device->driver->cuEventElapsedTime(&milliseconds, first, last), "event_elapsed");

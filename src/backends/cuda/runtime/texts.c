@@ -41,7 +41,7 @@ const char *tn__cuda_conversions(tn_dtype dtype)
     return dtype == TN_FLOAT16 ? FLOAT16_CONVERSIONS : BFLOAT16_CONVERSIONS;
 }
 
-/* Two parts; matmul.cuh, which alone multiplies, is not for them. */
+/* Complex dtypes, in two parts. TIMES is not defined: only matmul.cuh multiplies, and is not compiled for them. */
 #define PARTS(R, bytes) \
     "struct __align__(" bytes ") S { " R " re, im; S() = default; __device__ S(" R " x, " R \
     " y = 0) : re(x), im(y) {} };\n" \

@@ -18,8 +18,9 @@
 #define PATIENCE 300.0        /* milliseconds for all ways together */
 #define LEAST 0.2             /* milliseconds of runs that are timed together */
 #define MOST_RUNS 20
-#define TURNS 3               /* of the first proposal and the fastest one, before that is believed */
-#define PATTERN ((size_t)64 << 10) /* bytes of random numbers, which are repeated */
+#define TURNS 3               /* alternating timings of the first proposal and of the fastest one, before the latter
+                                 is accepted */
+#define PATTERN ((size_t)64 << 10) /* bytes of random numbers; operands repeat them */
 
 /* ---- what is remembered ---- */
 
@@ -68,8 +69,8 @@ typedef struct stopwatch {
     CUevent start, stop;
 } stopwatch;
 
-/* So many runs of a way. As a graph, if that can be: programs run so, too, and the GPU does not wait for the calls that
- * ask for each, which of something small take longer than that. */
+/* Several runs of one way, as a graph if possible: programs run as graphs, too, and the GPU then does not wait for the
+ * host's calls, which take longer than small work does. */
 typedef struct laps {
     int way, runs;
     CUgraphExec exec;
@@ -108,7 +109,7 @@ static void forget(const stopwatch *w, const laps *l)
         w->bench.device->libraries->graphs.cuGraphExecDestroy(l->exec);
 }
 
-/* Milliseconds of all, negative if the way cannot do it. */
+/* Milliseconds of all these runs; negative if the way cannot do it. */
 static double time_laps(const stopwatch *w, const tn__cuda_trial *t, const laps *l)
 {
     const tn__cuda_device *device = w->bench.device;
@@ -129,11 +130,11 @@ static int runs_together(double each)
     return each > 0 && LEAST / each < MOST_RUNS ? 1 + (int)(LEAST / each) : MOST_RUNS;
 }
 
-/* What is hardly faster is not worth another order of sums. */
+/* Is `each` at least 1% less than `than`? A smaller gain is not worth another order of sums. */
 static bool is_faster(double each, double than) { return each < than * 0.99; }
 
-/* Is a way that takes `each` milliseconds faster than the first one, timed by turns? The timing began with that one,
- * when the chip had not yet its speed. */
+/* Is a way that takes `each` milliseconds still faster when it and the first way are timed alternately? The first way
+ * was timed first, when the chip had not reached its clock rate. */
 static bool is_faster_again(const stopwatch *w, const tn__cuda_trial *t, int best, double each)
 {
     double least[] = {-1, -1};
@@ -150,12 +151,12 @@ static bool is_faster_again(const stopwatch *w, const tn__cuda_trial *t, int bes
     return least[1] > 0 && (least[0] < 0 || is_faster(least[1], least[0]));
 }
 
-/* Milliseconds of a run, negative if the way cannot do it; *spent: of all that were made. */
+/* Milliseconds of a run; negative if the way cannot do it. *spent: the milliseconds that all timing took. */
 static double time_way(const stopwatch *w, const tn__cuda_trial *t, int way, double *spent)
 {
     const laps one = {.way = way, .runs = 1};
     double each = -1;
-    for (int k = 0; k < 2; k++) { /* the first may load code, and tells nothing */
+    for (int k = 0; k < 2; k++) { /* the first run may load code, so its time is not used */
         double all = time_laps(w, t, &one);
         if (all < 0)
             return -1;
@@ -191,7 +192,8 @@ static int fastest(const stopwatch *w, const tn__cuda_trial *t, double *least)
     return best && is_faster_again(w, t, best, *least) ? best : 0;
 }
 
-/* Which of 64 random bits make numbers between 1/2 and 1 of either sign, and what else those have. */
+/* For each dtype, which of 64 random bits are kept, and which are set, to make numbers between 1/2 and 1 of either
+ * sign. */
 static const struct {
     uint64_t kept, set;
 } numbers[TN_DTYPE_COUNT] = {
@@ -201,8 +203,8 @@ static const struct {
     [TN_FLOAT64] = {0x800fffffffffffffu, 0x3fe0000000000000u},
 };
 
-/* Random numbers: where all are alike a GPU needs less power, so that it is faster, and another algorithm the
- * fastest. */
+/* Fills memory with random numbers: a GPU that multiplies equal numbers needs less power and runs faster, so that
+ * another algorithm might win. */
 static bool fill(const stopwatch *w, CUdeviceptr memory, size_t bytes, tn_dtype dtype)
 {
     const tn__cuda_device *device = w->bench.device;
@@ -241,7 +243,7 @@ static bool set_up(stopwatch *w, const tn__cuda_trial *t)
     done = done && t->begin(t->context, &w->bench, &workspace);
     if (done && workspace)
         done = tn__cuda_own_memory(device, &w->bench.workspace, workspace, t->thing) == TN_OK;
-    if (!done && clean) /* without room for a trial, the library's first proposal it is */
+    if (!done && clean) /* without memory for a trial, the library's first proposal is taken */
         tn_clear_error();
     return done;
 }
@@ -272,7 +274,7 @@ static int time_all(tn__cuda_device *device, const tn__cuda_trial *trial, double
     return best;
 }
 
-/* One at a time, so that GPUs of a kind, which have a key in common, go by the same timing. */
+/* One trial at a time, so that GPUs of the same kind, whose keys are equal, use the same result. */
 static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
 
 void tn__cuda_try(tn__cuda_device *device, const char *key, const tn__cuda_trial *trial, void *record)

@@ -7,7 +7,7 @@
 
 #define TN__CUDA_TRIAL_OPERANDS 3
 
-/* Where a trial is made: on which stream, in what memory. */
+/* The stream and the memory of a trial. */
 typedef struct tn__cuda_bench {
     tn__cuda_device *device;
     CUstream stream;
@@ -16,19 +16,20 @@ typedef struct tn__cuda_bench {
 
 /* What to time: one thing by each of `count` ways, the library's own choice first. */
 typedef struct tn__cuda_trial {
-    const char *library, *thing;   /* for people */
+    const char *library, *thing;   /* names for messages */
     int count;
-    const void *record;            /* of each way what is remembered of it, one behind the other */
-    size_t record_bytes;           /* of each */
-    bool known;                    /* what is remembered must be one of them, else it is chosen anew */
-    double operations;             /* of what is small, no way is worth the timing */
-    double worth;                  /* operations from which it is */
+    const void *record;            /* an array: for each way, the record that is stored for it */
+    size_t record_bytes;           /* bytes of a record */
+    bool known;                    /* a stored record must be one of `record`, else the choice is made anew */
+    double operations;             /* operations of the work: small work is not timed */
+    double worth;                  /* least operations for which timing pays */
     size_t bytes[TN__CUDA_TRIAL_OPERANDS]; /* of each operand */
     tn_dtype dtype;
     void *context;
-    /* Before the first run, once there is memory: what the ways need of workspace at most. False: nothing is timed. */
+    /* Called before the first run, once there is memory. *workspace: the most bytes that any way needs. False: nothing
+     * is timed. */
     bool (*begin)(void *context, const tn__cuda_bench *bench, size_t *workspace);
-    /* Puts the work on the stream, which may be captured; false if it cannot be done so. */
+    /* Puts the work on the stream, which may be in capture mode; false if this way is impossible. */
     bool (*run)(void *context, int way, const tn__cuda_bench *bench);
 } tn__cuda_trial;
 

@@ -7,7 +7,8 @@ __device__ inline void places(const walk &w, i64 i, i64 *at)
 {
     at[0] = at[1] = at[2] = 0;
     for (int d = w.ndim - 1; d >= 0; d--) {
-        const i64 rest = d ? i / w.dim[d] : 0, j = i - rest * w.dim[d]; /* a division is as long as much else */
+        const i64 rest = d ? i / w.dim[d] : 0, j = i - rest * w.dim[d]; /* the remainder by subtraction: a second
+                                                                           division would be slow */
         at[0] += j * w.stride[0][d];
         at[1] += j * w.stride[1][d];
         at[2] += j * w.stride[2][d];
