@@ -34,16 +34,18 @@ static const tn__cuda_entry blas_entries[] = {TN__CUDA_BLAS(BLAS_ENTRY)};
 
 /* ---- opening by name ---- */
 
-/* Of a library that dlopen did not find itself: that another one is not there, which it needs, is something else. */
+/* Does dlopen's message mean that the library itself is absent? That a library which it needs is absent is a different
+ * error. */
 static bool not_there(const char *path, const char *why)
 {
     size_t length = strlen(path);
     return strncmp(why, path, length) == 0 && why[length] == ':' && strstr(why, "No such file") != NULL;
 }
 
-static _Thread_local char why_not[256]; /* what tn__cuda_open_versioned met last and could not load; "" */
+static _Thread_local char why_not[256]; /* why the last library that tn__cuda_open_versioned found could not be
+                                           loaded; "": none */
 
-/* One that is there and cannot be opened is worth a word. */
+/* Opens a library; one that is there but cannot be loaded is reported in why_not. */
 static void *open_file(const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -206,7 +208,7 @@ static bool count_devices(void)
     return true;
 }
 
-/* The driver runs no code of a newer compiler than it serves. */
+/* Opens NVRTC of at most this major version: the driver does not run code of a newer compiler. */
 bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major)
 {
     int found = 0, minor = 0;

@@ -27,7 +27,7 @@
     X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute) \
     X(cuLaunchKernel)
 
-/* What a driver may lack: without them programs are launched step by step. */
+/* Functions that an older driver may lack; without them programs are launched step by step. */
 #define TN__CUDA_GRAPHS(X) \
     X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuStreamGetCaptureInfo) X(cuGraphCreate) X(cuGraphAddKernelNode) \
     X(cuGraphAddChildGraphNode) X(cuGraphAddDependencies) \
@@ -44,7 +44,7 @@
     X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy) \
     X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtGetVersion)
 
-/* A member is called after the function that it is: driver->cuMemAlloc_v2, written driver->cuMemAlloc. */
+/* Each member is named after its function: driver->cuMemAlloc_v2, written driver->cuMemAlloc. */
 #define TN__CUDA_MEMBER(name) __typeof__(&name) name;
 typedef struct tn__cuda_driver { TN__CUDA_DRIVER(TN__CUDA_MEMBER) } tn__cuda_driver;
 typedef struct tn__cuda_graphs { TN__CUDA_GRAPHS(TN__CUDA_MEMBER) } tn__cuda_graphs;
@@ -57,23 +57,23 @@ typedef struct tn__cuda_libraries {
     tn__cuda_graphs graphs;
     tn__cuda_compiler compiler;
     tn__cuda_blas blas;
-    bool has_graphs;            /* else every step is a launch of its own */
-    bool has_others;            /* more libraries may be looked for (tn__cuda_open_versioned): not beside a test's own
-                                   driver */
-    bool has_blas;              /* else products are the backend's own kernel's */
-    const struct tn__cudnn *dnn; /* a test's own cuDNN, which is not looked for then; NULL: none */
-    int driver_version;         /* the newest CUDA that the driver serves: 13000 is 13.0 */
+    bool has_graphs;            /* false: every step is a launch of its own */
+    bool has_others;            /* more libraries may be opened (tn__cuda_open_versioned); not if a test has put its
+                                   own driver in place */
+    bool has_blas;              /* false: the backend's own kernel computes matrix products */
+    const struct tn__cudnn *dnn; /* a cuDNN that a test has put in place; NULL: none */
+    int driver_version;         /* newest CUDA version that the driver supports: 13000 is 13.0 */
     int compiler_version;
     int device_count;
 } tn__cuda_libraries;
 
-/* The libraries, opened on first use; NULL with the reason if no device can be used. */
+/* The libraries, opened on first use; NULL, with the reason in *why, if no device can be used. */
 const tn__cuda_libraries *tn__cuda_open(const char **why);
 /* The compiler alone, which needs no GPU, of a major version or an older one; false if there is none. */
 bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major);
 /* Opens <stem>.<major>, newest first, by name and then where toolkits are installed; NULL if there is none. */
 void *tn__cuda_open_versioned(const char *stem, int newest, int oldest);
-/* nvrtcCompileProgram, while signals stay the program's to handle (interrupt.c). */
+/* nvrtcCompileProgram, with the program's signal handlers kept in place (interrupt.c). */
 nvrtcResult tn__cuda_compile_program(const tn__cuda_compiler *compiler, nvrtcProgram program, int count,
                                      const char *const *options);
 
@@ -85,7 +85,7 @@ typedef struct tn__cuda_entry {
 /* Fills in functions of the table `to`; the name of one that is not there, or NULL. */
 const char *tn__cuda_find_functions(void *handle, const tn__cuda_entry *entries, int count, void *to);
 
-/* What a GPU can be used without, at a cost. */
+/* Libraries that a GPU can be used without, at a cost. */
 typedef enum tn__cuda_part {
     TN__CUDA_GRAPHS_PART,
     TN__CUDA_BLAS_PART,
@@ -94,11 +94,13 @@ typedef enum tn__cuda_part {
     TN__CUDA_DNN_PART,
     TN__CUDA_PARTS
 } tn__cuda_part;
-/* Opens a library and fills in its functions; if it is not there, or one of them, false, and it is noted. */
+/* Opens a library and fills in its functions. False, and the reason is noted, if it or one of the functions is
+ * absent. */
 bool tn__cuda_open_part(tn__cuda_part part, int newest, int oldest, const tn__cuda_entry *entries, int count, void *to);
-/* What is noted: what is missing, what that costs, what to do; "" if it is there, or nobody asked for it yet. */
+/* The noted reason: what is missing, what that costs, what to do about it; "" if the library is there, or has not been
+ * asked for yet. */
 const char *tn__cuda_missing_part(tn__cuda_part part);
-/* For tests: these in their place (which must stay), before anything has asked for them. */
+/* For tests: replaces the libraries by these (which must stay valid), before anything has used them. */
 void tn__cuda_use(const tn__cuda_libraries *libraries);
 
 #endif

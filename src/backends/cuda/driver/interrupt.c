@@ -51,7 +51,7 @@ nvrtcResult tn__cuda_compile_program(const tn__cuda_compiler *compiler, nvrtcPro
     watch w = {.ended = false};
     sigset_t before;
     pthread_t keeper;
-    tn__signals_hold(&before); /* also in the keeper */
+    tn__signals_hold(&before); /* the new thread inherits the mask */
     for (int i = 0; i < TAKEN; i++)
         sigaction(taken[i], NULL, &w.own[i]);
     bool kept = pthread_create(&keeper, NULL, keep, &w) == 0;
