@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* In front of kernels that multiply, behind walk.cuh: copies into shared memory that go on in the background, of SIZE
- * bytes each, of which so many are there, with zeros instead of the others. */
+/* Before kernels that multiply, after walk.cuh: asynchronous copies into shared memory, SIZE bytes each. Of these, as
+ * many bytes as exist are copied, and the rest become 0. */
 typedef unsigned long long u64;
 #define HOT __device__ __forceinline__
 
@@ -18,7 +18,7 @@ template <int LEFT> HOT void copies_wait() { asm volatile("cp.async.wait_group %
 HOT float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 HOT double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
 
-/* alpha as the kernels get it. */
+/* The kernels' parameter alpha. */
 union factor {
     double f64;
     float f32;

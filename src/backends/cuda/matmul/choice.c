@@ -4,9 +4,9 @@
 
 #include "backends/cuda/runtime/trial.h"
 
-#define WORTH_OPERATIONS 1e8 /* of a smaller product any algorithm takes microseconds */
+#define WORTH_OPERATIONS 1e8 /* smaller products are not timed: any algorithm takes only microseconds */
 
-/* The values of a bias do not matter: the beginning of b has as many. */
+/* The values of a bias do not matter for the time: the beginning of b serves as one. */
 static bool begin(void *context, const tn__cuda_bench *bench, size_t *workspace)
 {
     const tn__cuda_products *p = context;

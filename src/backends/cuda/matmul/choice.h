@@ -5,18 +5,18 @@
 
 #include "backends/cuda/matmul/matmul.h"
 
-#define TN__CUDA_ALGORITHMS 8 /* of the library's proposals, how many are timed */
+#define TN__CUDA_ALGORITHMS 8 /* most proposals of the library that are timed */
 
 typedef struct tn__cuda_algorithm {
     cublasLtMatmulAlgo_t algorithm;
-    size_t workspace;                     /* bytes that it wants */
+    size_t workspace;                     /* bytes of workspace that it needs */
 } tn__cuda_algorithm;
 
 /* What to time: out = a b + beta out by each of `count` algorithms, and the operation's epilogue. */
 typedef struct tn__cuda_products {
     cublasLtMatmulDesc_t operation;
     const cublasLtMatrixLayout_t *layout; /* by TN__CUDA_OUT, _A, _B */
-    size_t bytes[TN__CUDA_FACTORS];       /* that each matrix spans, with its batch */
+    size_t bytes[TN__CUDA_FACTORS];       /* bytes from the first to the last element of each matrix's whole batch */
     tn_dtype dtype;
     double operations;
     bool wide;                            /* alpha and beta are float64 */

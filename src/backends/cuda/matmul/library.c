@@ -26,9 +26,10 @@ static const struct {
     [TN_BFLOAT16] = {true, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F},
 };
 
-/* Algorithms by how the matrices lie: at multiples of 16 bytes, which the fast ones want, or of an element only. With
- * an epilogue only if all lie at multiples, the bias too: there are kernels that read it 16 bytes at once whatever its
- * address. Else, and where the library has no such algorithm, a kernel of the backend's own comes behind. */
+/* There is an algorithm for each alignment of the matrices: multiples of 16 bytes, which the fast ones need, or of an
+ * element. An algorithm with an epilogue is used only if all matrices and the bias are aligned to 16 bytes: some of its
+ * kernels read the bias 16 bytes at a time whatever its address. Otherwise, and if the library has no such algorithm, a
+ * kernel of the backend's own adds the bias after the product. */
 enum { ALIGNED, UNALIGNED, WITH_EPILOGUE, ALGORITHMS };
 #define ALIGNMENT 16
 
@@ -38,18 +39,19 @@ typedef struct library_data {
     cublasLtMatrixLayout_t layout[TN__CUDA_FACTORS];
     bool found[ALGORITHMS];
     tn__cuda_algorithm algorithm[ALGORITHMS];
-    bool factors_there; /* alpha and beta are read on the device: they change, or must be 0 and 1 after a failure */
-    int64_t outer; /* products of a batch whose last axis is in the layouts */
+    bool factors_there; /* alpha and beta are read from device memory: they change, or must be 0 and 1 after a
+                           failure */
+    int64_t outer; /* number of calls for a batch, whose last axis is part of the layouts */
 } library_data;
 
 /* ---- how a matrix lies ---- */
 
 typedef struct shape_of {
-    long long lead; /* elements from one line to the next */
+    long long lead; /* leading dimension: elements from one line to the next */
     bool by_columns;
 } shape_of;
 
-/* False if neither rows nor columns are without gaps, or lines overlap. */
+/* Describes a matrix's layout. False if neither its rows nor its columns are contiguous, or lines overlap. */
 static bool describe(long long rows, long long columns, long long row, long long column, shape_of *shape)
 {
     shape->by_columns = false;
@@ -118,7 +120,7 @@ static cublasStatus_t make_layout(const tn__cuda_blas *blas, library_data *data,
                                                   &stride, sizeof stride);
 }
 
-/* Bytes from the first to behind the last element of a matrix, and of the last axis of its batch. */
+/* Bytes from the first element to the end of the last one, over a matrix and the last axis of its batch. */
 static size_t span(const library_data *data, int which, const shape_of *shape, long long rows, long long columns,
                    size_t itemsize)
 {
@@ -148,8 +150,8 @@ static char *key_of(tn__cuda_device *device, const library_data *data, const tn_
     return tn__text_take(&key);
 }
 
-/* Proposals of the library for matrices that lie at multiples of `alignment`; those in which every product spends its
- * time are chosen by timing, if `timed`. */
+/* Asks for the library's proposals for matrices aligned to `alignment` bytes and takes one: by timing, if `timed` (for
+ * products that take most of a program's time), else the first. */
 static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const tn__step *step, const shape_of *shape,
                              uint32_t alignment, int which, bool timed)
 {
@@ -221,13 +223,14 @@ static cublasStatus_t describe_operation(const tn__cuda_blas *blas, cublasLtMatm
     return status;
 }
 
-/* The operation that adds the bias, and its algorithm; without, if the library does not do it. */
+/* Prepares an operation whose epilogue adds the bias, with its algorithm; without an epilogue if the library has
+ * none. */
 static void make_with_epilogue(tn__cuda_device *device, library_data *data, const tn__step *step,
                                const shape_of *shape)
 {
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     const tn__cuda_blas *blas = &device->libraries->blas;
-    const void *somewhere = (const void *)(uintptr_t)ALIGNMENT; /* proposals are made by how the bias lies */
+    const void *somewhere = (const void *)(uintptr_t)ALIGNMENT; /* only the bias's alignment matters to proposals */
     int32_t type = types[step->operand[0].dtype].data;
     cublasStatus_t status = describe_operation(blas, &data->with_epilogue, step, shape);
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -276,7 +279,8 @@ static int alignment_of(const library_data *data, const CUdeviceptr *place, size
     return bits % ALIGNMENT == 0 && data->found[ALIGNED] ? ALIGNED : UNALIGNED;
 }
 
-/* Does the library do the epilogue of a run? Then it is told where the bias lies; runs come one after another. */
+/* *done: does the library do the epilogue of this run? If so, it is given the bias's address; the operation is shared
+ * by runs, which come one after another. */
 static tn_status begin_epilogue(const tn__cuda_step *step, const tn__cuda_run *run, bool *done)
 {
     const library_data *data = step->data;

@@ -39,7 +39,7 @@ tn__cuda_factor tn__cuda_alpha(const tn__cuda_step *step, const uint64_t *scalar
         else
             factor = (tn__cuda_factor){.f32 = (float)value};
     } else if (negative) {
-        factor.bits = -factor.bits; /* of a narrower dtype, the low bytes are its negative, too */
+        factor.bits = -factor.bits; /* the low bytes are the negative in a narrower dtype, too */
     }
     return factor;
 }
@@ -102,7 +102,7 @@ static tn_status prepare_own(tn__cuda_step *step, tn__cuda_device *device)
     return status;
 }
 
-/* See tn__step. */
+/* Is the step's bias of a form that tn__step allows? */
 static bool bias_fits(const tn__cuda_step *s)
 {
     const tn__step *step = s->step;
@@ -128,7 +128,7 @@ static tn_status check(const tn__cuda_step *s)
                         tn_dtype_name(b->dtype), tn_dtype_name(out->dtype));
     if (step->product.bias && !bias_fits(s))
         return tn__fail(TN_ERR_INTERNAL, "matmul", "a step's bias does not fit its product");
-    if (tn_dtype_is_complex(out->dtype)) /* their products are made of real ones (array/complex.c) */
+    if (tn_dtype_is_complex(out->dtype)) /* complex products have been made of real ones (array/complex.c) */
         return tn__fail(TN_ERR_UNSUPPORTED, "matmul", "cannot be computed in %s on a GPU", tn_dtype_name(out->dtype));
     return TN_OK;
 }

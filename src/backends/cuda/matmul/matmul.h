@@ -20,7 +20,7 @@ void tn__cuda_product_of(const tn__step *step, tn__cuda_product *product);
 
 /* The address of a step's bias, 0: none. */
 CUdeviceptr tn__cuda_bias(const tn__cuda_step *step, const tn__cuda_run *run);
-/* Starts the kernel that does the epilogue of a step behind its product: function "epilogue" of matmul.cuh. */
+/* Starts the kernel that does a step's epilogue after its product: function "epilogue" of matmul.cuh. */
 tn_status tn__cuda_start_epilogue(const tn__cuda_step *step, const tn__cuda_run *run, const tn__cuda_product *product,
                                   CUfunction function);
 
@@ -30,7 +30,7 @@ typedef union tn__cuda_factor {
     float f32;
     uint64_t bits;
 } tn__cuda_factor;
-/* The step's alpha for a run: 1 without a scalar, its sign turned where the step asks for that. */
+/* The step's alpha for a run: 1 without a scalar; negated if the step says so. */
 tn__cuda_factor tn__cuda_alpha(const tn__cuda_step *step, const uint64_t *scalars);
 
 #endif

@@ -10,24 +10,24 @@
 #include "core/memory.h"
 #include "tn_embed.h"
 
-/* As split_product.cuh has them. */
+/* The same constants as in split_product.cuh. */
 enum { ROWS = 128, COLUMNS = 256, DEPTH = 16, STAGES = 5, THREADS = 384, PACKERS = 256 };
 #define A_BYTES ((size_t)ROWS * DEPTH * 4)
 #define B_BYTES ((size_t)COLUMNS * 128)
 #define SHARED  (1024 + STAGES * (int)(A_BYTES + B_BYTES) + 2 * 8 * STAGES)
 
-#define ARCHITECTURE 90 /* whose instructions they are */
-#define MEMORY_PART  64 /* of the device's memory: what packed operands may take */
+#define ARCHITECTURE 90 /* the compute capability whose instructions the kernels use */
+#define MEMORY_PART  64 /* packed operands may take this fraction of the device's memory */
 #define STRIP        16 /* tiles below one another that share b's pieces in the second-level cache */
 
-/* Microseconds, as measured on an H200: a stage of a tile, launches, a byte that is packed; an operation of the
+/* Microseconds, measured on an H200, of: a stage of a tile, the launches, packing a byte, an operation of the
  * library. */
 #define STAGE_TAKES     1.05
 #define LAUNCHES_TAKE   10.0
 #define BYTE_TAKES      3e-7
 #define OPERATION_TAKES 2e-8
 
-/* By value to the kernels. */
+/* A kernel parameter, passed by value. */
 typedef struct packing {
     CUdeviceptr from;
     long long line, step;
@@ -55,8 +55,8 @@ typedef struct split_data {
     tn__cuda_product product;
     tn__cuda_packed *packed;
     CUfunction pack_a, pack_b;
-    long long tall, wide; /* tiles */
-    int stages, most;     /* of k: all, and at a time */
+    long long tall, wide; /* number of tiles, down and across */
+    int stages, most;     /* stages of k: all of them, and as many as are packed at a time */
 } split_data;
 
 char *tn__cuda_text_split_product(void) { return tn__format("%s", (const char *)tn__embed_cuda_split_product); }
@@ -76,8 +76,8 @@ static void let_go(tn__cuda_device *device, tn__cuda_packed *packed)
     tn__free(packed);
 }
 
-/* The device's, if it is large enough, else a larger one in its place: what uses the old one keeps it. NULL without
- * memory. */
+/* The device's memory for packed operands. If it is too small, a larger one takes its place; steps that use the old one
+ * keep it. NULL without memory. */
 static tn__cuda_packed *packed_of(tn__cuda_device *device, size_t bytes)
 {
     if (device->packed == NULL || device->packed->bytes < bytes) {
@@ -109,7 +109,7 @@ static tn_status pack(const tn__cuda_run *run, CUfunction function, packing p, C
     return tn__cuda_launch(run, function, blocks, PACKERS, 0, params, "matmul");
 }
 
-/* Of all matrices of the batch, the stages of k from `first` on. */
+/* Starts the product of the stages of k from `first` on, for all matrices of the batch. */
 static tn_status start_piece(const tn__cuda_step *step, const tn__cuda_run *run, int first)
 {
     const split_data *data = step->data;
@@ -118,7 +118,7 @@ static tn_status start_piece(const tn__cuda_step *step, const tn__cuda_run *run,
     const int stages = data->stages - first < data->most ? data->stages - first : data->most;
     const long long k = (long long)first * DEPTH, left = p->k - k,
                     depth = left < (long long)stages * DEPTH ? left : stages * DEPTH;
-    CUdeviceptr packed[TN__CUDA_FACTORS] = {0}; /* whose parts lie there */
+    CUdeviceptr packed[TN__CUDA_FACTORS] = {0}; /* the address whose matrix is packed there */
     multiplying m = {.a = (CUdeviceptr)data->packed->memory,
                      .pitch = p->step[TN__CUDA_OUT].row,
                      .m = (int)p->m,
@@ -187,7 +187,7 @@ static bool suits(const tn__cuda_step *step, const tn__cuda_device *device, cons
            p->m < most && p->n < most && p->k < most && p->step[TN__CUDA_OUT].column == 1;
 }
 
-/* Whether it takes less time than the library's float32. */
+/* Is it estimated to be faster than the library's float32? */
 static bool gains(const tn__cuda_device *device, const split_data *data)
 {
     const tn__cuda_product *p = &data->product;
@@ -226,7 +226,8 @@ tn_status tn__cuda_prepare_matmul_split(tn__cuda_step *step, tn__cuda_device *de
     made.stages = (int)((made.product.k + 2 * DEPTH - 1) / (2 * DEPTH) * 2);
     if (!gains(device, &made))
         return TN_OK;
-    const size_t each = 2 * ((size_t)made.tall * A_BYTES + (size_t)made.wide * B_BYTES); /* of two stages */
+    const size_t each = 2 * ((size_t)made.tall * A_BYTES + (size_t)made.wide * B_BYTES); /* bytes of packed operands
+                                                                                            for two stages */
     const size_t room = device->owner->capabilities.total_memory / MEMORY_PART / each, pairs = (size_t)made.stages / 2;
     const size_t pieces = room == 0 ? pairs : (pairs + room - 1) / room;
     const bool clean = !tn__latched();
@@ -234,7 +235,7 @@ tn_status tn__cuda_prepare_matmul_split(tn__cuda_step *step, tn__cuda_device *de
     pthread_mutex_lock(&device->lock);
     made.packed = packed_of(device, each * (size_t)made.most / 2);
     pthread_mutex_unlock(&device->lock);
-    if (made.packed == NULL) { /* the library needs none */
+    if (made.packed == NULL) { /* without memory the library computes the product */
         if (clean)
             tn_clear_error();
         return TN_OK;

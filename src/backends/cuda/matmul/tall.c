@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Products of few elements, each a very long sum, by the kernels of tall_product.cuh: a weight's gradient of very many
- * rows, say, for which the library gives few blocks most of the work. What each block's part of the sums comes to lies
- * in memory of the step's own, until a second kernel adds that up.
+ * rows, say, for which the library gives few blocks most of the work. The partial sums
+ * of the blocks are stored in memory of the step's own, and added up by a second kernel.
  */
 #include "backends/cuda/matmul/matmul.h"
 #include "core/dtype.h"
@@ -11,14 +11,16 @@
 #include "device/products.h"
 #include "tn_embed.h"
 
-/* As tall_product.cuh has them. */
+/* The same constants as in tall_product.cuh. */
 enum { THREADS = 256, STAGES = 3, ADDED = 32 };
-#define ARCHITECTURE 80        /* which copies in the background */
-#define STAGE_BYTES  (20 << 10) /* of a stage, about: two blocks of a multiprocessor have enough under way then */
-#define BLOCKS       2         /* of a multiprocessor */
-#define SLICED       16        /* slices from which on they are a multiple of four: each may have few positions then */
+#define ARCHITECTURE 80        /* the compute capability with asynchronous copies */
+#define STAGE_BYTES  (20 << 10) /* bytes of a stage, approximately: then two blocks of a multiprocessor have enough
+                                   copies under way */
+#define BLOCKS       2         /* blocks of a multiprocessor */
+#define SLICED       16        /* from so many slices on their number is a multiple of four: each may have few
+                                  positions then */
 
-/* By value to the kernels. */
+/* A factor, as the kernels get it, by value. */
 typedef struct factor_at {
     CUdeviceptr from;
     long long line, k;
@@ -74,10 +76,10 @@ static tn_status start_tall(const tn__cuda_step *step, const tn__cuda_run *run)
 static long long size_of(long long step) { return step < 0 ? -step : step; }
 static int parts_of(long long extent, int size) { return (int)((extent + size - 1) / size); }
 
-/* Do a factor's neighbours in memory lie along k? */
+/* Is the factor's smaller stride along k? */
 static bool is_along(const factor_at *f) { return size_of(f->k) < size_of(f->line); }
 
-/* Can it be copied in pieces of 16 bytes, wherever it begins at a multiple of that? */
+/* Can the factor be copied 16 bytes at a time, if its address is a multiple of that? */
 static bool in_quads(const factor_at *f, long long lines, long long depth, int quad)
 {
     return is_along(f) ? f->k == 1 && f->line % quad == 0 && depth % quad == 0

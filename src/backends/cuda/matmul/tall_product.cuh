@@ -18,15 +18,17 @@ constexpr int DOWN = (ROWS + EACH - 1) / EACH, ACROSS = (COLUMNS + EACH - 1) / E
 constexpr int DEPTH = SLICES * POSITIONS;
 static_assert(GROUP * SLICES <= THREADS && DEPTH % 4 == 0, "");
 
-/* A factor: its lines (rows of a, columns of b), from the tile's first one on. */
+/* A factor: its lines (rows of a, columns of b), beginning with the tile's first. */
 struct factor_at {
     const T *from;
     i64 line, k; /* steps in elements */
-    int quads;   /* one step is 1, the other one and the extents are multiples of 16 bytes */
+    int quads;   /* may be copied 16 bytes at a time: one stride is 1, the other and the extents are multiples of 16
+                    bytes */
 };
 
 template <int LINES, int GROUPS, bool ALONG> struct side {
-    /* An odd number of quads from line to line, or from k to k + 1: neighbours share no banks. */
+    /* An odd number of quads from line to line, or from k to k + 1: neighbours are in different banks of shared
+     * memory. */
     static constexpr int PITCH = ALONG ? QUAD * (DEPTH / QUAD | 1) : QUAD * ((LINES + QUAD - 1) / QUAD | 1);
     static constexpr int SIZE = ALONG ? PITCH * GROUPS * EACH : PITCH * DEPTH + EACH; /* threads read more lines than
                                                                                          there are, and drop them */
@@ -76,7 +78,7 @@ static_assert(SHARED == (STAGES * STAGE > SUMS ? STAGES * STAGE : SUMS) * sizeof
 
 struct product {
     factor_at a, b;
-    T *out, *sums;   /* sums: of each part, all elements */
+    T *out, *sums;   /* sums: the partial sums of each part, for all elements */
     i64 out_row, out_column, depth;
     int m, n, across, tiles, parts;
     int beta;
@@ -114,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) tall_product(const __gr
     factor_at a = p.a, b = p.b;
     a.from += row * a.line;
     b.from += column * b.line;
-    i64 begin = (i64)part * DEPTH; /* of the stage to be fetched next */
+    i64 begin = (i64)part * DEPTH; /* first position of k of the next stage to be copied */
     const i64 step = (i64)p.parts * DEPTH;
     const int count = (int)((p.depth - begin + step - 1) / step);
     const auto fetch = [&](int slot) {
@@ -165,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) tall_product(const __gr
         }
 }
 
-/* The parts' sums: a block takes 32 elements, each of its warps every WARPS-th part. */
+/* Adds up the partial sums: a block takes 32 elements, each of its warps every WARPS-th part. */
 constexpr int WARPS = THREADS / 32;
 
 extern "C" __global__ void __launch_bounds__(THREADS) tall_sum(const __grid_constant__ product p)

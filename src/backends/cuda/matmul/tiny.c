@@ -9,13 +9,14 @@
 #include "device/products.h"
 #include "tn_embed.h"
 
-#define ARCHITECTURE 80 /* which copies in the background */
+#define ARCHITECTURE 80 /* the compute capability with asynchronous copies */
 #define THREADS      128
-#define SHARED_BYTES (47 << 10) /* that a block has at most; and of factors it is made for about so many: */
+#define SHARED_BYTES (47 << 10) /* most bytes of shared memory of a block; and about how many of them factors should
+                                   take: */
 #define GROUP_BYTES  (10 << 10)
-#define WIDEST       8          /* columns that a thread computes */
+#define WIDEST       8          /* most columns that a thread computes */
 
-/* By value to the kernel. */
+/* A kernel parameter, passed by value. */
 typedef struct matrices {
     CUdeviceptr from;
     long long row, column;
@@ -56,7 +57,7 @@ static bool by_columns(const matrices *x)
     return row < column;
 }
 
-/* One behind the other without gaps, by rows, or by columns where `across`. */
+/* Are the matrices of the batch one after another without gaps, each by rows, or by columns if `across`? */
 static bool is_dense(const tn__cuda_walk *batch, int which, const matrices *x, long long rows, long long columns,
                      bool across)
 {

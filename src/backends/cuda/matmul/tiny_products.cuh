@@ -7,9 +7,9 @@
  * In front of it: T, M, N, K, GROUP, ROWS_EACH, COLUMNS_EACH, A_ACROSS and B_ACROSS (a factor lies by columns), and
  * background.cuh.
  */
-constexpr int THREADS = 128, BLOCKS = 32 / sizeof(T), QUAD = 16 / sizeof(T); /* BLOCKS: of a multiprocessor */
+constexpr int THREADS = 128, BLOCKS = 32 / sizeof(T), QUAD = 16 / sizeof(T); /* BLOCKS: blocks of a multiprocessor */
 constexpr int ACROSS = (N + COLUMNS_EACH - 1) / COLUMNS_EACH, DOWN = (M + ROWS_EACH - 1) / ROWS_EACH;
-constexpr int SHARES = ACROSS * DOWN; /* threads that a matrix has */
+constexpr int SHARES = ACROSS * DOWN; /* threads that compute a matrix */
 static_assert(GROUP % 4 == 0, "groups begin at multiples of 16 bytes");
 
 static constexpr int common(int a, int b) { return b ? common(b, a % b) : a; }
@@ -22,7 +22,7 @@ template <int ROWS, int COLUMNS, bool BY_COLUMNS, int EACH> struct tiny {
 
     static_assert(WIDTH == 1 || COLUMNS % EACH == 0, "");
 
-    /* From a row, EACH neighbours from `column` on; what is not there repeats the last one. */
+    /* Reads EACH neighbours of a row, from `column` on; beyond the end the last one is repeated. */
     static HOT void read(T *x, const T *from, int row, int column)
     {
 #pragma unroll
@@ -50,7 +50,7 @@ struct products {
     u64 guard;
 };
 
-/* A group's factors into shared memory. `place`: where each matrix begins, unless they are dense. */
+/* Copies a group's factors into shared memory. `place`: the address of each matrix, unless they are dense. */
 template <int ROWS, int COLUMNS, bool BY_COLUMNS>
 static HOT void fetch(T *to, const matrices &x, i64 first, int count, const i64 *place)
 {
