@@ -8,7 +8,7 @@
 /* Whether cuDNN is there and has an engine for a convolution's step, which is chosen then. */
 bool tn__cuda_convolves(tn__device *owner, const tn__step *step);
 bool tn__cuda_dnn_takes(const tn__cuda_device *device, tn_dtype dtype);
-/* Looks for the library, if nobody has. */
+/* Is cuDNN there? Opens it if that has not been tried. */
 bool tn__cuda_dnn_there(const tn__cuda_device *device);
 tn_status tn__cuda_prepare_convolution(tn__cuda_step *step, tn__cuda_device *device);
 

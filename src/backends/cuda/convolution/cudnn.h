@@ -4,9 +4,8 @@
  * is first compiled, so that neither the build nor the plug-in needs it. There everything is a descriptor, which has
  * attributes and is then finished; names and numbers are declared here as NVIDIA's manual of version 9 has them.
  *
- * It is preferred to cudnnConvolutionForward and its kin: it proposes every engine there is, tells of each whether it
- * sums in the same order each time and whether it rounds its inputs, takes bfloat16 and any strides, and has engines
- * that those have not.
+ * It is used rather than cudnnConvolutionForward and the like: it proposes every engine, tells for each whether it is
+ * deterministic and whether it rounds its inputs, takes bfloat16 and any strides, and has engines that those lack.
  */
 #ifndef TN_BACKENDS_CUDA_CONVOLUTION_CUDNN_H
 #define TN_BACKENDS_CUDA_CONVOLUTION_CUDNN_H
@@ -31,12 +30,12 @@ enum { TN__CUDNN_CONVOLUTION_COMPUTE = 100, TN__CUDNN_CONVOLUTION_MODE = 101, TN
        TN__CUDNN_PACK_IDS = 1000, TN__CUDNN_PACK_POINTERS = 1001, TN__CUDNN_PACK_WORKSPACE = 1003,
        TN__CUDNN_ENGINE_INDEX = 1301, TN__CUDNN_ENGINE_NOTES = 1303 };
 
-/* What elements of attributes are. */
+/* Types of the elements of attributes. */
 enum { TN__CUDNN_OF_HANDLE = 0, TN__CUDNN_OF_DTYPE = 1, TN__CUDNN_OF_INT64 = 3, TN__CUDNN_OF_FLOAT = 4,
        TN__CUDNN_OF_POINTER = 6, TN__CUDNN_OF_CONVOLUTION_MODE = 7, TN__CUDNN_OF_HEURISTIC_MODE = 8,
        TN__CUDNN_OF_NOTE = 11, TN__CUDNN_OF_DESCRIPTOR = 15 };
 
-/* Their values: dtypes; what is said of engines; modes. */
+/* Values of attributes: dtypes; notes on engines; modes. */
 enum { TN__CUDNN_FLOAT = 0, TN__CUDNN_HALF = 2, TN__CUDNN_BFLOAT16 = 9 };
 enum { TN__CUDNN_TENSOR_CORE = 0, TN__CUDNN_ROUNDS_INPUTS = 1, TN__CUDNN_ROUNDS_SUMS = 2, TN__CUDNN_BY_FFT = 3,
        TN__CUDNN_NONDETERMINISTIC = 4, TN__CUDNN_WINOGRAD = 5, TN__CUDNN_WINOGRAD_4 = 6, TN__CUDNN_WINOGRAD_6 = 7,
@@ -57,7 +56,7 @@ typedef struct tn__cudnn {
     int (*cudnnBackendExecute)(void *handle, void *plan, void *pack);
 } tn__cudnn;
 
-/* NULL if it is absent. */
+/* cuDNN's functions; NULL if it is absent. */
 const tn__cudnn *tn__cuda_dnn_library(const tn__cuda_device *device);
 
 #endif

@@ -6,11 +6,12 @@
 
 enum { TENSORS = TN__CUDNN_TENSORS };
 
-#define ALIGNMENT      16                 /* bytes, of operands */
-#define MOST_WORKSPACE ((int64_t)1 << 30) /* bytes */
-#define ASKED          64                 /* proposals of a kind, most of which round or add in any order */
-#define BY_RULES       8                  /* of them, how many are kept; the rest are those that cuDNN falls back on */
-#define NOTES          10                 /* of an engine at most */
+#define ALIGNMENT      16                 /* bytes: the alignment of operands that engines are asked for */
+#define MOST_WORKSPACE ((int64_t)1 << 30) /* bytes of workspace that an engine may need at most */
+#define ASKED          64                 /* proposals of a heuristic that are asked for; most of these round, or are
+                                             not deterministic */
+#define BY_RULES       8                  /* proposals kept of cuDNN's heuristic; the rest are its fallbacks */
+#define NOTES          10                 /* most notes of an engine */
 
 static const int types[TN_DTYPE_COUNT] = {
     [TN_FLOAT32] = TN__CUDNN_FLOAT, [TN_FLOAT16] = TN__CUDNN_HALF, [TN_BFLOAT16] = TN__CUDNN_BFLOAT16};
@@ -31,7 +32,7 @@ static bool set(const tn__cudnn *dnn, void *descriptor, int name, int type, int6
     return descriptor && dnn->cudnnBackendSetAttribute(descriptor, name, type, count, elements) == 0;
 }
 
-/* Those that are not there are not got; how many are. */
+/* Reads an attribute's elements, as many as exist, and returns their number. */
 static int64_t get(const tn__cudnn *dnn, void *descriptor, int name, int type, int64_t room, void *elements)
 {
     int64_t count = 0;
@@ -136,7 +137,8 @@ static void *graph_of(const tn__cuda_device *device, tn__cudnn_proposals *p, con
 
 #define BIT(note) (1u << (note))
 
-/* What an engine may not do. Transforms whose numbers are not much larger than what they are made of lose little. */
+/* The notes that an engine may not have. Winograd transforms are allowed where their numbers are not much larger than
+ * the inputs, so that little accuracy is lost. */
 static unsigned forbidden(const tn__cudnn_problem *problem)
 {
     unsigned always = BIT(TN__CUDNN_NONDETERMINISTIC) | BIT(TN__CUDNN_ROUNDS_INPUTS) | BIT(TN__CUDNN_ROUNDS_SUMS) |
@@ -146,7 +148,7 @@ static unsigned forbidden(const tn__cudnn_problem *problem)
     return problem->tf32 ? always : always | BIT(TN__CUDNN_TENSOR_CORE);
 }
 
-/* Whether a configuration's engine may be used; *index: which it is. */
+/* May the engine of a configuration be used? *index: the engine's number. */
 static bool suits(const tn__cudnn *dnn, void *config, unsigned never, int64_t *index)
 {
     int note[NOTES];

@@ -15,9 +15,9 @@
 
 enum { TENSORS = TN__CUDNN_TENSORS };
 
-#define WORTH_OPERATIONS 1e7 /* of a smaller convolution any engine takes microseconds */
+#define WORTH_OPERATIONS 1e7 /* smaller convolutions are not timed: any engine takes only microseconds */
 #define PATIENCE         2.0 /* seconds for making the plans of a convolution that are to be timed */
-#define KEPT             256 /* plans that no step uses */
+#define KEPT             256 /* most plans kept that no step uses */
 
 /* ---- the device's handle ---- */
 
@@ -175,7 +175,7 @@ static tn__cudnn_plan *look_up(const tn__cuda_device *device, const char *key)
     return plan;
 }
 
-/* The oldest lie last. */
+/* Frees the oldest unused plans, which are last in the list. */
 static void trim(tn__cuda_device *device)
 {
     int unused = 0;
@@ -190,7 +190,7 @@ static void trim(tn__cuda_device *device)
     }
 }
 
-/* Adds a plan, which it takes over; or what another thread has made meanwhile. */
+/* Adds a plan and takes it over; if another thread has added the same one meanwhile, frees it and returns that one. */
 static tn__cudnn_plan *add(tn__cuda_device *device, char *key, const tn__cudnn_plan *made)
 {
     tn__cudnn_plan *plan = look_up(device, key), *fresh = plan ? NULL : tn__calloc(1, sizeof *fresh);

@@ -13,7 +13,8 @@ typedef enum tn__cudnn_way { TN__CUDNN_RESULT, TN__CUDNN_DATA, TN__CUDNN_WEIGHTS
 /* Tensors: data, weights, result. */
 enum { TN__CUDNN_X, TN__CUDNN_W, TN__CUDNN_Y, TN__CUDNN_TENSORS };
 
-enum { TN__CUDNN_AXES = 3 }; /* that windows slide along, at most; at least 2, so that a line is a picture of one row */
+enum { TN__CUDNN_AXES = 3 }; /* most axes that windows slide along; there are at least 2, so a line is an image of
+                                one row */
 
 typedef struct tn__cudnn_problem {
     tn__cudnn_way way;
@@ -27,11 +28,11 @@ typedef struct tn__cudnn_problem {
     int64_t step[TN__CUDNN_AXES], spread[TN__CUDNN_AXES], before[TN__CUDNN_AXES], behind[TN__CUDNN_AXES];
 } tn__cudnn_problem;
 
-/* The tensor that operand k of a step is. */
+/* For each way, the tensor that each operand of the step is. */
 extern const uint8_t tn__cudnn_operands[TN__CUDNN_WAYS][TN__CUDNN_TENSORS];
 
-/* Whether a library could take the step, with operands without gaps, in C order or with their channels last as the step
- * says, and what it asks for then. */
+/* Could a library compute the step, with contiguous operands, in C order or channels last as the step says? *problem:
+ * what it is asked for. */
 bool tn__cudnn_problem_of(const tn__step *step, tn__cudnn_problem *problem);
 int64_t tn__cudnn_size(const tn__cudnn_problem *problem, int tensor);
 /* Multiplications and additions. */
@@ -39,15 +40,15 @@ double tn__cudnn_operations(const tn__cudnn_problem *problem);
 
 /* A problem's plan, for all steps of the device that ask for the same. */
 typedef struct tn__cudnn_plan {
-    struct tn__cudnn_plan *next;   /* of the device's; under its lock, as is `uses` */
+    struct tn__cudnn_plan *next;   /* next in the device's list; under its lock, as is `uses` */
     char *key;
     int uses;
     void *plan, *config;           /* the plan, and what it is made of */
     size_t workspace;              /* bytes */
 } tn__cudnn_plan;
 
-/* NULL if cuDNN has none, with an error latched only where there is no memory or the device is lost. Not under the
- * device's lock. */
+/* Takes the plan for a problem. NULL if cuDNN has none; an error is latched only if there is no memory or the device
+ * has faulted. The device's lock is not held. */
 tn__cudnn_plan *tn__cudnn_plan_take(tn__cuda_device *device, const tn__cudnn_problem *problem);
 void tn__cudnn_plan_give(tn__cuda_device *device, tn__cudnn_plan *plan);
 /* Puts the work on a stream; operands in a step's order. Under the device's lock. False if refused. */

@@ -10,7 +10,7 @@ enum { X = TN__CUDNN_X, W = TN__CUDNN_W, Y = TN__CUDNN_Y, TENSORS = TN__CUDNN_TE
 const uint8_t tn__cudnn_operands[TN__CUDNN_WAYS][TENSORS] = {
     [TN__CUDNN_RESULT] = {Y, X, W}, [TN__CUDNN_DATA] = {X, Y, W}, [TN__CUDNN_WEIGHTS] = {W, X, Y}};
 
-/* Without gaps, in C order or with the channels last. */
+/* Sets a tensor's strides: contiguous, in C order or with the channels last. */
 static void lay(tn__cudnn_problem *p, int t, const tn__operand *o, bool channels_last)
 {
     int more = p->axes + 2 - o->ndim;
@@ -25,8 +25,9 @@ static void lay(tn__cudnn_problem *p, int t, const tn__operand *o, bool channels
     }
 }
 
-/* Zeros behind the data along an axis. Up to a step's worth of others may follow those that windows reach, and most
- * engines want as many behind as before. False if there can be none: rows of the data are left out then. */
+/* Padding after the data along an axis. Up to one stride of elements may lie beyond the last window, and most engines
+ * want as much padding after the data as before. False if there can be none: the last rows of the data are left out
+ * then. */
 static bool pad(tn__cudnn_problem *p, int i)
 {
     int64_t reach = (p->tensor[Y].dim[2 + i] - 1) * p->step[i] + (p->tensor[W].dim[2 + i] - 1) * p->spread[i] + 1;

@@ -15,20 +15,21 @@
 enum { TENSORS = TN__CUDNN_TENSORS };
 
 #define ALIGNMENT 16
-#define GRAIN     256 /* bytes: where things begin in a workspace */
+#define GRAIN     256 /* bytes: alignment of the parts of a workspace */
 
 typedef struct side {
-    bool direct;         /* the plan takes it where it lies, if that is a multiple of ALIGNMENT; else its copy */
-    bool copied;         /* there is room for a copy */
-    size_t at;           /* of that, in the workspace */
+    bool direct;         /* the plan takes the operand itself, if its address is a multiple of ALIGNMENT; else its
+                            copy */
+    bool copied;         /* the workspace has room for a copy */
+    size_t at;           /* offset of the copy in the workspace */
     tn__cuda_copying copy;
 } side;
 
 typedef struct convolution {
     tn__cudnn_problem problem;
     tn__cudnn_plan *plan;
-    side side[TENSORS]; /* in the step's order */
-    size_t at;          /* of the plan's workspace, behind the copies */
+    side side[TENSORS]; /* in the order of the step's operands */
+    size_t at;          /* offset of the plan's workspace, after the copies */
 } convolution;
 
 static void free_convolution(const tn__cuda_step *step, tn__cuda_device *device)
@@ -68,7 +69,7 @@ static tn_status start_convolution(const tn__cuda_step *step, const tn__cuda_run
 static tn__operand own_of(const convolution *c, int k, const tn__operand *o)
 {
     tn__operand own = *o;
-    int more = c->problem.axes + 2 - o->ndim; /* axes that it has not, of extent 1 */
+    int more = c->problem.axes + 2 - o->ndim; /* axes that the operand lacks, of extent 1 */
     own.offset = 0;
     for (int d = 0; d < o->ndim; d++)
         own.stride[d] = c->problem.tensor[tn__cudnn_operands[c->problem.way][k]].stride[d < 2 ? d : d + more];
@@ -83,7 +84,8 @@ static bool lies_well(const tn__operand *o, const tn__operand *own)
     return true;
 }
 
-/* Memory of the library's own lies well; where others' does is known when it is given. */
+/* May the operand's address be unaligned? Tanso's own memory is aligned; that of others is known only when it is
+ * given. */
 static bool lies_anywhere(const tn__cuda_step *step, const tn__operand *o)
 {
     tn__buffer_kind kind = step->program->buffer[o->buffer].kind;
@@ -116,7 +118,7 @@ bool tn__cuda_convolves(tn__device *owner, const tn__step *step)
     tn__cudnn_plan *plan = tn__cudnn_plan_take(device, &problem);
     if (plan)
         tn__cudnn_plan_give(device, plan);
-    else if (clean) /* others compute it, or say what is wrong */
+    else if (clean) /* another way computes it, or reports what is wrong */
         tn_clear_error();
     return plan != NULL;
 }
