@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What people want to know of a GPU. */
+/* Descriptions of a GPU, for people. */
 #include <string.h>
 
 #include "backends/cuda/convolution/convolution.h"
@@ -41,7 +41,7 @@ void tn__cuda_describe(tn__device *owner, tn_device_info *info)
         driver->cuMemGetInfo(&info->memory_free, &total);
 }
 
-/* Libraries that are opened when they are first asked for are so by this. */
+/* This opens the libraries that are otherwise opened at their first use. */
 const char *tn__cuda_missing(tn__device *owner, int i)
 {
     tn__cuda_fft_library(tn__cuda_of(owner));

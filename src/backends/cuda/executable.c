@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaded programs: their kernels, and running them. The first run starts step after step, as what libraries load when
- * first used cannot be captured; the next ones are graphs (graph.c). No run waits for the GPU.
+ * Loaded programs: their kernels, and running them. The first run starts the steps one by one, as libraries load
+ * code at their first use, which stream capture does not allow; later runs are graphs (graph.c). No run waits for
+ * the GPU.
  */
 #include <string.h>
 
@@ -13,22 +14,22 @@
 #include "core/position.h"
 #include "ops/ops.h"
 
-#define FACTORS 16 /* bytes a step: tn__cuda_factors */
+#define FACTORS 16 /* bytes a step, for tn__cuda_factors */
 
 struct tn__executable {
     tn__cuda_device *device;
     tn__executable *next;      /* of the device's */
     uint32_t number;
     const tn__program *program;
-    tn__cuda_module **module;  /* by the number of a step's code; NULL: no kernels */
+    tn__cuda_module **module;  /* modules, indexed by the number of a step's code; NULL: no kernels */
     int module_count;
-    CUdeviceptr factors;       /* 0: no products */
-    void *workspace;           /* that its steps share, one after another; NULL: none wants any */
+    CUdeviceptr factors;       /* memory for tn__cuda_factors; 0: no products */
+    void *workspace;           /* workspace that its steps use one after another; NULL: none needs any */
     size_t workspace_bytes;
-    bool may_fail, overwrites, shares; /* one of its steps */
-    bool alone; /* its operations keep memory of their own: no two runs go side by side */
+    bool may_fail, overwrites, shares; /* whether one of its steps does (see tn__cuda_step) */
+    bool alone; /* its operations have memory of their own, so that no two runs can be side by side */
     bool has_run;
-    tn__use use; /* by streams, if it is */
+    tn__use use; /* uses by streams, if `alone` */
     tn__cuda_work work;
     tn__cuda_graph_cache graphs;
     int step_count;
@@ -42,7 +43,7 @@ static bool adds(tn_dtype dtype) { return dtype != TN_BOOL; }
 static const struct {
     int op;
     tn_status (*prepare)(tn__cuda_step *step, tn__cuda_device *device);
-    bool (*takes)(tn_dtype dtype); /* NULL: every one */
+    bool (*takes)(tn_dtype dtype); /* NULL: every dtype */
     bool (*library)(const tn__cuda_device *device, tn_dtype dtype); /* whether the library is there and takes it */
 } operations[] = {
     {TN__OP_COPY, tn__cuda_prepare_copy, NULL, NULL},
@@ -115,7 +116,8 @@ static bool overwrites(const tn__program *program, const tn__step *step)
     return false;
 }
 
-/* Operations may, beside their operands; kernels of the program do not, nor what only moves or looks. */
+/* Has the step memory of its own besides its operands? Operations may have; the program's kernels have not, nor
+ * operations that only copy or test. */
 static bool keeps_memory(const tn__step *step)
 {
     static const int without[] = {TN__OP_COPY, TN__OP_CONST, TN__OP_SEARCH_LEFT,
@@ -173,8 +175,8 @@ static tn_status make_workspace(tn__executable *executable)
     return executable->workspace ? TN_OK : tn__error_status(tn__error_last());
 }
 
-/* Executables have numbers, by which failures name them. What memory of its own was used for before, in this thread's
- * stream, may be under way: whoever runs the program first, maybe in another stream, goes behind that. */
+/* Numbers the executable, by which failures name it, and adds it to the device's list. The stream memory of its own was
+ * last used in may still be at work; whoever runs the program first, in whatever stream, waits for that. */
 static void enlist(tn__executable *executable)
 {
     tn__cuda_device *device = executable->device;
@@ -244,7 +246,7 @@ void tn__cuda_unload(tn__executable *executable)
         return;
     tn__cuda_device *device = executable->device;
     const tn__cuda_driver *driver = device->driver;
-    /* Work of this program may still run, and fail. At exit the driver may be gone, and all that it held. */
+    /* The program's work may still be running, and fail. At exit the driver may have shut down and freed everything. */
     pthread_mutex_lock(&device->lock);
     bool there = driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS;
     if (executable->has_run && there && tn__cuda_flush(device) == TN_OK) {
@@ -253,7 +255,7 @@ void tn__cuda_unload(tn__executable *executable)
         if (result == CUDA_SUCCESS)
             tn__cuda_settle(device);
         else
-            (void)tn__cuda_latch(device, result); /* while it can be named */
+            (void)tn__cuda_latch(device, result); /* while the fault's message can still name it */
     }
     delist(executable);
     pthread_mutex_unlock(&device->lock);
@@ -300,13 +302,13 @@ static tn_status start_steps(const tn__executable *executable, const tn__cuda_ru
     for (int i = 0; i < executable->step_count && status == TN_OK; i++) {
         run->work->at = i;
         status = executable->step[i].start(&executable->step[i], run);
-        if (status == TN_OK) /* what libraries have started, too */
+        if (status == TN_OK) /* so that an error of what a library has started appears here */
             status = tn__cuda_started(run, CUDA_SUCCESS, "run");
     }
     return status;
 }
 
-/* What runs on several streams have in common beside operands: what belongs to the device, and to the executable. */
+/* Orders runs on several streams by what they share besides operands: memory of the device, and of the executable. */
 static tn_status begin_common(tn__executable *executable, const tn__cuda_run *run)
 {
     tn__cuda_device *device = run->device;

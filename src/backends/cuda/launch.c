@@ -6,13 +6,13 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-/* Loaded ones, by source and name; they stay until the process ends. */
+/* A loaded kernel, found by source and name; it stays until the process ends. */
 typedef struct launched {
     const char *source, *name;
     tn__cuda_device *device;
     tn__cuda_module *module;
     CUfunction function;
-    int shared; /* what the function may have by now */
+    int shared; /* most bytes of dynamic shared memory that the function has been allowed */
     tn__cuda_work work;
     struct launched *next;
 } launched;
@@ -52,7 +52,8 @@ static tn_status load(tn__cuda_device *device, const tn__launch *l, launched **m
     return TN_OK;
 }
 
-/* Nobody waits while another's text is compiled. If two threads have loaded the same one, the second's goes again. */
+/* The lock is not held while a text is compiled. If two threads have loaded the same one, the second copy is
+ * unloaded. */
 static tn_status find_or_load(tn__cuda_device *device, const tn__launch *l, launched **entry)
 {
     pthread_mutex_lock(&lock);
@@ -82,7 +83,8 @@ static bool is_refusal(CUresult result)
     return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
-/* The driver says only that an argument is invalid, or that there are too few resources. */
+/* The error of a refused launch, with the grid and the limits: the driver itself says only that an argument is invalid,
+ * or that there are too few resources. */
 static tn_status refuse(tn__cuda_device *device, const tn__launch *l, CUresult result)
 {
     const char *words = "";
@@ -98,7 +100,7 @@ static tn_status refuse(tn__cuda_device *device, const tn__launch *l, CUresult r
                     words, threads, shared);
 }
 
-/* Under the device's lock: the function may have as much shared memory as this launch wants. */
+/* Allows the function as much dynamic shared memory as this launch wants; under the device's lock. */
 static tn_status allow_shared(tn__cuda_device *device, const tn__launch *l, launched *entry)
 {
     if (l->shared <= USUAL_SHARED || (int)l->shared <= entry->shared)
