@@ -320,6 +320,38 @@ static tn_array *positions(builder *b, int64_t extent, tn_shape shape)
     return x;
 }
 
+/* Windows over pictures (N, channels, extents), which what has fewer axes becomes; a convolution's weights are their
+ * first elements. */
+static void apply_window(builder *b)
+{
+    int i = any(b), before = b->g->count, what = below(b, 3);
+    const tn_array *x = b->g->x[i];
+    if (tn_ndim(x) < 1 || tn_ndim(x) > 4 || !tn_dtype_is_float(tn_dtype_of(x)))
+        return;
+    bool convolution = what == 2;
+    if (order_varies() && (convolution || has_product(b->g)))
+        x = whole(x);
+    while (tn_ndim(x) < 3)
+        x = tn_expand_dims(x, 0);
+    tn_shape kernel = {tn_ndim(x) - 2, {0}}, stride = kernel, pad = kernel;
+    tn_slice_range first[TN_MAX_NDIM] = {{0, TN_NONE, 1}, {0, TN_NONE, 1}};
+    for (int d = 0; d < kernel.ndim; d++) {
+        kernel.dim[d] = 1 + below(b, 3);
+        stride.dim[d] = 1 + below(b, 2);
+        pad.dim[d] = below(b, (int)kernel.dim[d]);
+        first[d + 2] = (tn_slice_range){0, kernel.dim[d], 1};
+    }
+    if (convolution)
+        add(b, tn_conv(x, tn_slice(x, tn_ndim(x), first), .stride = stride, .pad = pad), "conv", i, (int)kernel.dim[0]);
+    else if (what == 0)
+        add(b, tn_max_pool(x, kernel, .stride = stride, .pad = pad, .ceil = chance(b, 30)), "max_pool", i,
+            (int)kernel.dim[0]);
+    else
+        add(b, tn_average_pool(x, kernel, .stride = stride, .pad = pad), "average_pool", i, (int)kernel.dim[0]);
+    if (b->g->count > before && convolution)
+        b->g->product[before] = true;
+}
+
 static void apply_indexing(builder *b)
 {
     int i = any(b), k = any(b);
@@ -440,7 +472,7 @@ void random_graph_build(random_graph *g, uint64_t seed)
     static void (*const steps[])(builder *) = {
         apply_unary,  apply_unary,     apply_unary,     apply_binary,   apply_binary, apply_binary,  apply_binary,
         apply_select, apply_reduction, apply_reduction, apply_view,     apply_view,   apply_product, apply_indexing,
-        apply_assign, apply_gradient,  apply_gradient,  apply_gradient, disturb,      leaf};
+        apply_window, apply_assign,    apply_gradient,  apply_gradient, apply_gradient, disturb,     leaf};
     *g = (random_graph){0};
     builder b = {.g = g, .random = {seed}, .trace = open_memstream(&g->trace, &g->trace_size)};
     for (int i = 0; i < 3; i++)
