@@ -225,6 +225,8 @@ TN_API tn_array *tn_transpose(const tn_array *x, tn_axes axes);
 TN_API tn_array *tn_swapaxes(const tn_array *x, int a, int b);
 /* x repeated along new axes in front and those of extent 1. */
 TN_API tn_array *tn_broadcast_to(const tn_array *x, tn_shape shape);
+/* The reverse, and its gradient: sums over the axes along which `shape` would be repeated to give x's. */
+TN_API tn_array *tn_sum_to(const tn_array *x, tn_shape shape);
 /* A new axis of extent 1 at position `axis` of the result. */
 TN_API tn_array *tn_expand_dims(const tn_array *x, int axis);
 /* Drops axes of extent 1: those listed, or all when the list is empty. */

@@ -105,6 +105,7 @@
 #define tn_transpose(x, axes) TN_AT(tn_transpose)(TN_ARG(x), axes)
 #define tn_swapaxes(x, a, b) TN_AT(tn_swapaxes)(TN_ARG(x), a, b)
 #define tn_broadcast_to(x, shape) TN_AT(tn_broadcast_to)(TN_ARG(x), shape)
+#define tn_sum_to(x, shape) TN_AT(tn_sum_to)(TN_ARG(x), shape)
 #define tn_expand_dims(x, axis) TN_AT(tn_expand_dims)(TN_ARG(x), axis)
 #define tn_squeeze(x, axes) TN_AT(tn_squeeze)(TN_ARG(x), axes)
 #define tn_flatten(x) TN_AT(tn_flatten)(TN_ARG(x))

@@ -99,6 +99,14 @@ TN_API tn_array *tn_select_item(const tn_array *x, const tn_array *t);
 
 /* ---- samples that have gradients ---- */
 
+/* In training mode zeroes each channel of each sample of x (N, channels, ...) with probability `ratio`, and scales the
+ * others by 1 / (1 - ratio) (Tompson et al. 2015): PyTorch's Dropout1d, 2d and 3d. */
+TN_API tn_layer *tn_channel_dropout(double ratio);
+/* In training mode makes each element, with probability `ratio`, -1.7581, where selu ends, and then scales and shifts
+ * all, so that a mean of 0 and a variance of 1 stay (Klambauer et al. 2017): PyTorch's AlphaDropout. */
+TN_API tn_layer *tn_alpha_dropout(double ratio);
+/* p x + (1 - p) y, all of which broadcast: Chainer's linear_interpolate (PyTorch's lerp(y, x, p)). */
+TN_API tn_array *tn_linear_interpolate(const tn_array *p, const tn_array *x, const tn_array *y);
 /* mean + exp(ln_var / 2) times standard normal numbers: a sample of a normal distribution (Kingma and Welling 2013). */
 TN_API tn_array *tn_gaussian(const tn_array *mean, const tn_array *ln_var, tn_generator *generator);
 /* softmax((log_pi + Gumbel noise) / tau) along an axis: nearly one-hot samples (Jang et al. 2016). `hard`: one-hot
@@ -121,6 +129,9 @@ TN_API tn_array *tn_gumbel_softmax(const tn_array *log_pi, double tau, int axis,
 #define tn_bias_layer(...) TN_HERE(tn_bias_layer(__VA_ARGS__))
 #define tn_select_item(...) TN_HERE(tn_select_item(__VA_ARGS__))
 #define tn_dropconnect(...) TN_HERE(tn_dropconnect(__VA_ARGS__))
+#define tn_channel_dropout(...) TN_HERE(tn_channel_dropout(__VA_ARGS__))
+#define tn_alpha_dropout(...) TN_HERE(tn_alpha_dropout(__VA_ARGS__))
+#define tn_linear_interpolate(...) TN_HERE(tn_linear_interpolate(__VA_ARGS__))
 #define tn_gaussian(...) TN_HERE(tn_gaussian(__VA_ARGS__))
 #define tn_gumbel_softmax(...) TN_HERE(tn_gumbel_softmax(__VA_ARGS__))
 #endif

@@ -134,6 +134,8 @@ TN_API tn_array *tn_black_out_with(const tn_array *x, const tn_array *t, const t
  * their counts (words) to the power (Chainer's default is 0.75). Parameter "W" (words, in), zeros at first; what is
  * drawn by lies in the persistent values "chance" and "other" (Walker 1977). */
 TN_API tn_layer *tn_negative_sampling_layer(int64_t in, const tn_array *counts, int64_t samples, double power);
+/* The same of tn_black_out, by the counts themselves: Chainer's BlackOut. */
+TN_API tn_layer *tn_black_out_layer(int64_t in, const tn_array *counts, int64_t samples);
 
 /* Huffman's tree of words by their counts (words), two or more: *paths (words, depth), int64, the inner nodes on the
  * way from the root to each word, numbers from 0 to words - 2, and *codes (words, depth), float32, 1 where the way goes
@@ -175,6 +177,10 @@ typedef struct tn_crf_opts {
  * whose scores are the sums of x (steps, N, classes) at the labels and of cost (classes, classes) from each label to
  * the next. */
 TN_API tn_array *tn_crf_loss_with(const tn_array *cost, const tn_array *x, const tn_array *t, const tn_crf_opts *opts);
+/* The layer: inputs x (steps, N, classes), t (steps, N) and, which may be left out, lengths (N); output the mean loss.
+ * Parameter "cost" (classes, classes), zeros at first, as Chainer's CRF1d has it; the best labels are
+ * tn_crf_decode(tn_param_named(layer, "cost"), x, lengths, NULL). */
+TN_API tn_layer *tn_crf_layer(int64_t classes);
 /* The labels (steps, N), int64, of the largest score (Viterbi's algorithm); 0 beyond a sequence's length. The scores
  * go to *score (N) unless that is NULL. */
 TN_API tn_array *tn_crf_decode(const tn_array *cost, const tn_array *x, const tn_array *lengths, tn_array **score);
@@ -201,6 +207,7 @@ TN_API tn_array *tn_crf_decode(const tn_array *cost, const tn_array *x, const tn
 #define tn_triplet_loss(...) TN__CALL_VVV(tn_triplet_loss_with, tn_triplet_opts, __VA_ARGS__, )
 #define tn_negative_sampling(...) TN__CALL_VVVV(tn_negative_sampling_with, tn_loss_opts, __VA_ARGS__, )
 #define tn_black_out(...) TN__CALL_VVVV(tn_black_out_with, tn_loss_opts, __VA_ARGS__, )
+#define tn_black_out_layer(...) TN_HERE(tn_black_out_layer(__VA_ARGS__))
 #define tn_negative_sampling_layer(...) TN_HERE(tn_negative_sampling_layer(__VA_ARGS__))
 #define tn_huffman_tree(...) TN_HERE(tn_huffman_tree(__VA_ARGS__))
 #define tn_hierarchical_softmax(...) TN__CALL_VVVVV(tn_hierarchical_softmax_with, tn_loss_opts, __VA_ARGS__, )
@@ -211,6 +218,7 @@ TN_API tn_array *tn_crf_decode(const tn_array *cost, const tn_array *x, const tn
 #define tn_pairwise_distance(...) TN_HERE(tn_pairwise_distance(__VA_ARGS__))
 #define tn_cross_covariance(...) TN_HERE(tn_cross_covariance(__VA_ARGS__))
 #define tn_decov(...) TN_HERE(tn_decov(__VA_ARGS__))
+#define tn_crf_layer(...) TN_HERE(tn_crf_layer(__VA_ARGS__))
 #define tn_crf_decode(...) TN_HERE(tn_crf_decode(__VA_ARGS__))
 #endif
 

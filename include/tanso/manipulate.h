@@ -152,6 +152,10 @@ TN_API tn_array *tn_matrix_transpose(const tn_array *x);
 /* Windows that slide along axes (none: along every one): x's axes, each shorter by its window's extent less 1, then the
  * windows' own. A window's elements are read where they are used: none are stored beforehand. */
 TN_API tn_array *tn_sliding_window_view(const tn_array *x, tn_shape window, tn_axes axes);
+/* Place i of `shape` holds x's element offset + i[0] strides[0] + i[1] strides[1] ..., counted in C order: strides are
+ * in elements, as Chainer's and PyTorch's as_strided has them. A copy, unlike theirs; gradients add up where places
+ * meet. TN_ERR_INDEX where one lies outside x. */
+TN_API tn_array *tn_as_strided(const tn_array *x, tn_shape shape, tn_shape strides, int64_t offset);
 /* An array without what is all zero at its front and back (either may be left out), along every axis or those given;
  * evaluates it. */
 TN_API tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back);
@@ -199,6 +203,7 @@ TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, t
 #define tn_split_at(x, ...) TN_AT(tn_split_at)(TN_ARG(x), __VA_ARGS__)
 #define tn_matrix_transpose(x) TN_AT(tn_matrix_transpose)(TN_ARG(x))
 #define tn_sliding_window_view(x, window, axes) TN_AT(tn_sliding_window_view)(TN_ARG(x), window, axes)
+#define tn_as_strided(x, ...) TN_AT(tn_as_strided)(TN_ARG(x), __VA_ARGS__)
 #define tn_trim_zeros(x, front, back) TN_AT(tn_trim_zeros)(TN_ARG(x), front, back)
 #define tn_trim_zeros_along(x, front, back, axes) TN_AT(tn_trim_zeros_along)(TN_ARG(x), front, back, axes)
 #define tn_empty(...) TN__CALL_V(tn_empty_with, tn_create_opts, __VA_ARGS__, )

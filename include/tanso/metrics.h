@@ -34,6 +34,8 @@ TN_API tn_array *tn_confusion_matrix_with(const tn_array *y, const tn_array *t, 
 TN_API tn_array *tn_precision_with(const tn_array *y, const tn_array *t, const tn_metric_opts *opts);
 TN_API tn_array *tn_recall_with(const tn_array *y, const tn_array *t, const tn_metric_opts *opts);
 TN_API tn_array *tn_f_score_with(const tn_array *y, const tn_array *t, const tn_metric_opts *opts);
+/* How many labels each class has: int64 (classes). With the three above it is Chainer's classification_summary. */
+TN_API tn_array *tn_support_with(const tn_array *y, const tn_array *t, const tn_metric_opts *opts);
 /* 1 - sum of (t - y)² / sum of (t - mean t)² of each column (axis 0 are the samples), averaged over the columns; 0 for
  * a column of one value (Chainer's r2_score). */
 TN_API tn_array *tn_r2_score(const tn_array *y, const tn_array *t);
@@ -44,6 +46,7 @@ TN_API tn_array *tn_r2_score(const tn_array *y, const tn_array *t);
 #define tn_precision(...) TN__CALL_VV(tn_precision_with, tn_metric_opts, __VA_ARGS__, )
 #define tn_recall(...) TN__CALL_VV(tn_recall_with, tn_metric_opts, __VA_ARGS__, )
 #define tn_f_score(...) TN__CALL_VV(tn_f_score_with, tn_metric_opts, __VA_ARGS__, )
+#define tn_support(...) TN__CALL_VV(tn_support_with, tn_metric_opts, __VA_ARGS__, )
 #define tn_binary_accuracy(...) TN_HERE(tn_binary_accuracy(__VA_ARGS__))
 #define tn_r2_score(...) TN_HERE(tn_r2_score(__VA_ARGS__))
 #endif

@@ -258,6 +258,10 @@ TN_API const char *tn_param_name(const tn_layer *layer, int i);
 TN_API tn_array *tn_param_named(const tn_layer *layer, const char *path);
 /* Number of elements of all parameters. */
 TN_API int64_t tn_param_total(const tn_layer *layer);
+/* All of them in one row, differentiable; and back: each parameter takes its elements of such a row, as by tn_assign
+ * (PyTorch's parameters_to_vector, vector_to_parameters). A layer without parameters has an empty row, of float32. */
+TN_API tn_array *tn_params_to_vector(const tn_layer *layer);
+TN_API tn_status tn_vector_to_params(const tn_array *vector, tn_layer *layer);
 
 /* Moves parameters, their gradients and the state of every optimizer of them to a device, in place. Parameters still to
  * be inferred will be made there (else, where the first input is). If it fails, as when the device has no room, all of
@@ -373,6 +377,8 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_param(...) TN_HERE(tn_param(__VA_ARGS__))
 #define tn_param_name(...) TN_HERE(tn_param_name(__VA_ARGS__))
 #define tn_param_named(...) TN_HERE(tn_param_named(__VA_ARGS__))
+#define tn_params_to_vector(...) TN_HERE(tn_params_to_vector(__VA_ARGS__))
+#define tn_vector_to_params(...) TN_HERE(tn_vector_to_params(__VA_ARGS__))
 #define tn_layer_to(...) TN_HERE(tn_layer_to(__VA_ARGS__))
 #define tn_layer_string(...) TN_HERE(tn_layer_string(__VA_ARGS__))
 #define tn_binary_cross_entropy(...) TN_HERE(tn_binary_cross_entropy(__VA_ARGS__))

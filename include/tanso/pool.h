@@ -135,6 +135,8 @@ TN_API tn_layer *tn_max_pool_layer_with(tn_shape kernel, const tn_pool_opts *opt
 TN_API tn_layer *tn_average_pool_layer_with(tn_shape kernel, const tn_pool_opts *opts);
 TN_API tn_layer *tn_adaptive_average_pool_layer(tn_shape out);
 TN_API tn_layer *tn_global_average_pool_layer(void);
+TN_API tn_layer *tn_adaptive_max_pool_layer(tn_shape out);
+TN_API tn_layer *tn_global_max_pool_layer(void);
 /* (N, channels h h) as pictures (N, channels, h, h), which pass as they are; rows are squares of `channels`. */
 TN_API tn_layer *tn_image_layer(int64_t channels);
 
@@ -165,6 +167,7 @@ TN_API tn_layer *tn_image_layer(int64_t channels);
 #define tn_average_pool_layer(...) TN__CALL_V(tn_average_pool_layer_with, tn_pool_opts, __VA_ARGS__, )
 #define tn_image_layer(...) TN_HERE(tn_image_layer(__VA_ARGS__))
 #define tn_adaptive_average_pool_layer(...) TN_HERE(tn_adaptive_average_pool_layer(__VA_ARGS__))
+#define tn_adaptive_max_pool_layer(...) TN_HERE(tn_adaptive_max_pool_layer(__VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

@@ -105,6 +105,29 @@ tn_array *tn_broadcast_to(const tn_array *x, tn_shape shape)
     TN__RETURN(broadcast_to(tn__node_of(x, "broadcast_to"), shape));
 }
 
+static tn__node *sum_to(tn__node *a, tn_shape value)
+{
+    TN__PASS_ERROR(a);
+    const tn__shape *shape = tn__shape_make("sum_to", value, a->dtype);
+    if (!shape)
+        return tn__failed();
+    int more = a->shape->ndim - shape->ndim;
+    bool fits = more >= 0;
+    for (int i = 0; fits && i < shape->ndim; i++)
+        fits = shape->dim[i] == 1 || shape->dim[i] == a->shape->dim[i + more];
+    char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
+    if (!fits)
+        TN__REFUSE(TN_ERR_SHAPE, "sum_to", "shape %s does not broadcast to that of x, %s",
+                   tn__shape_text(shape->ndim, shape->dim, text),
+                   tn__shape_text(a->shape->ndim, a->shape->dim, other));
+    return tn__sum_to(tn__strong(a), shape);
+}
+
+tn_array *tn_sum_to(const tn_array *x, tn_shape shape)
+{
+    TN__RETURN(sum_to(tn__node_of(x, "sum_to"), shape));
+}
+
 tn_array *tn_expand_dims(const tn_array *x, int axis)
 {
     TN__RETURN(tn__insert_axis("expand_dims", tn__node_of(x, "expand_dims"), axis));

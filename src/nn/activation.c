@@ -3,7 +3,11 @@
 #include "nn/functions.h"
 #include "nn/layer.h"
 
+#include <math.h>
 #include <tanso/array.h>
+#include <tanso/connections.h>
+
+#include "array/build_parts.h"
 
 /* ---- one operation ---- */
 
@@ -102,14 +106,60 @@ static tn__node *dropout_forward(tn_layer *layer, tn__node *x)
     return layer->evaluating ? x : tn__dropout(x, layer->number, NULL);
 }
 
-static const tn__layer_kind dropout_kind = {.name = "dropout", .forward = dropout_forward, .describe = describe_number};
+/* One number a sample and channel, or element: is it kept? */
+static tn__node *kept(tn__node *x, int axes, double ratio)
+{
+    int64_t extents[TN_MAX_NDIM];
+    for (int i = 0; i < x->shape->ndim; i++)
+        extents[i] = i < axes ? x->shape->dim[i] : 1;
+    const tn__shape *shape = tn__shape_intern(x->shape->ndim, extents);
+    if (!shape)
+        TN__REFUSE(TN_ERR_MEMORY, "dropout", "no memory for a shape");
+    tn__node *place = tn__const(0, TN_FLOAT32, shape, x->device);
+    return tn__with(TN__OP_GREATER_EQUAL, tn__uniform_like(place, NULL), ratio);
+}
 
-tn_layer *tn_dropout(double ratio)
+static tn__node *channel_forward(tn_layer *layer, tn__node *x)
+{
+    if (layer->evaluating || layer->number == 0)
+        return x;
+    char text[TN__SHAPE_TEXT];
+    if (x->shape->ndim < 2 || !tn_dtype_is_float((tn_dtype)x->dtype))
+        TN__REFUSE(TN_ERR_SHAPE, "channel_dropout", "expected floating (N, channels, ...), got %s %s",
+                   tn_dtype_name((tn_dtype)x->dtype), tn__shape_text(x->shape->ndim, x->shape->dim, text));
+    tn__node *scaled = tn__with(TN__OP_MULTIPLY, x, 1 / (1 - layer->number));
+    return tn__where(kept(x, 2, layer->number), scaled, tn__const_like(x, 0));
+}
+
+#define SELU_END -1.7580993408473766 /* selu of minus infinity */
+
+static tn__node *alpha_forward(tn_layer *layer, tn__node *x)
+{
+    double ratio = layer->number, scale = 1 / sqrt((1 - ratio) * (1 + ratio * SELU_END * SELU_END));
+    if (layer->evaluating || ratio == 0)
+        return x;
+    if (!tn_dtype_is_float((tn_dtype)x->dtype))
+        TN__REFUSE(TN_ERR_DTYPE, "alpha_dropout", "expected a floating input, got %s: cast it with tn_cast",
+                   tn_dtype_name((tn_dtype)x->dtype));
+    tn__node *y = tn__where(kept(x, x->shape->ndim, ratio), x, tn__const_like(x, SELU_END));
+    return tn__with(TN__OP_ADD, tn__with(TN__OP_MULTIPLY, y, scale), -scale * SELU_END * ratio);
+}
+
+#define KIND(word, of) {.name = word, .forward = of, .describe = describe_number}
+static const tn__layer_kind dropout_kind = KIND("dropout", dropout_forward),
+                            channel_kind = KIND("channel_dropout", channel_forward),
+                            alpha_kind = KIND("alpha_dropout", alpha_forward);
+
+static tn_layer *of_ratio(const tn__layer_kind *kind, double ratio)
 {
     if (!(ratio >= 0 && ratio < 1))
-        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "dropout", "expected a ratio in [0, 1), got %g", ratio));
-    tn_layer *layer = tn__layer_make(&dropout_kind);
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, kind->name, "expected a ratio in [0, 1), got %g", ratio));
+    tn_layer *layer = tn__layer_make(kind);
     if (!layer->is_static)
         layer->number = ratio;
     return layer;
 }
+
+tn_layer *tn_dropout(double ratio) { return of_ratio(&dropout_kind, ratio); }
+tn_layer *tn_channel_dropout(double ratio) { return of_ratio(&channel_kind, ratio); }
+tn_layer *tn_alpha_dropout(double ratio) { return of_ratio(&alpha_kind, ratio); }

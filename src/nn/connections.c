@@ -67,6 +67,15 @@ tn_array *tn_dropconnect(const tn_array *x, const tn_array *w, const tn_array *b
     return tn__leave_array(call, in[2] ? add(y, in[2]) : y);
 }
 
+tn_array *tn_linear_interpolate(const tn_array *p, const tn_array *x, const tn_array *y)
+{
+    static const char operation[] = "linear_interpolate";
+    tn__call call = tn__enter();
+    tn__node *in[] = {tn__floating(p, operation), tn__floating(x, operation), tn__floating(y, operation)};
+    tn__node *error = tn__first_error(3, in);
+    return tn__leave_array(call, error ? error : add(mul(in[0], in[1]), mul(less_from(1, in[0]), in[2])));
+}
+
 /* a (N, left) times w as (left, right × out), then b's sums. */
 static tn__node *bilinear(tn__node *a, tn__node *b, tn__node *w, tn__node *bias)
 {

@@ -14,11 +14,10 @@ typedef struct chain {
     tn_dtype dtype;
 } chain;
 
-static tn__node *read_chain(const char *operation, chain *c, const tn_array *cost, const tn_array *x,
-                            const tn_array *lengths)
+static tn__node *read_chain(const char *operation, chain *c, tn__node *cost, tn__node *x, tn__node *lengths)
 {
-    c->cost = tn__only_floating(cost, operation);
-    c->x = tn__only_floating(x, operation);
+    c->cost = cost;
+    c->x = x;
     tn__node *error = tn__first_error(2, (tn__node *[]){c->cost, c->x});
     if (error)
         return error;
@@ -35,7 +34,7 @@ static tn__node *read_chain(const char *operation, chain *c, const tn_array *cos
     c->cost = tn__widened(c->cost);
     c->x = tn__widened(c->x);
     if (lengths)
-        c->lengths = tn__counts(operation, "lengths", tn__node_of(lengths, operation), c->rows, 1, c->steps);
+        c->lengths = tn__counts(operation, "lengths", lengths, c->rows, 1, c->steps);
     return tn__first_error(3, (tn__node *[]){c->cost, c->x, c->lengths});
 }
 
@@ -95,23 +94,32 @@ static tn__node *score(const chain *c, tn__node *t)
     return tn__without_axis(sum, 1);
 }
 
+tn__node *tn__crf_loss(tn__node *cost, tn__node *x, tn__node *labels, tn__node *lengths, tn_reduction reduction)
+{
+    static const char operation[] = "crf_loss";
+    chain c = {.steps = 0};
+    tn__node *error = read_chain(operation, &c, cost, x, lengths);
+    labels = error ? error : labels;
+    TN__PASS_ERROR(labels);
+    char text[TN__SHAPE_TEXT];
+    if (labels->shape->ndim != 2 || labels->shape->dim[0] != c.steps || labels->shape->dim[1] != c.rows)
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected labels of shape (%" PRId64 ", %" PRId64 "), those of x; got %s",
+                   c.steps, c.rows, tn__shape_text(labels->shape->ndim, labels->shape->dim, text));
+    tn__node *loss = sub(log_partition(&c), score(&c, tn__cast(labels, TN_INT64)));
+    return tn__reduced(operation, loss, reduction, c.dtype);
+}
+
+static tn__node *counts_of(const tn_array *lengths, const char *operation)
+{
+    return lengths ? tn__node_of(lengths, operation) : NULL;
+}
+
 tn_array *tn_crf_loss_with(const tn_array *cost, const tn_array *x, const tn_array *t, const tn_crf_opts *opts)
 {
     static const char operation[] = "crf_loss";
-    tn__call call = tn__enter();
-    chain c = {.steps = 0};
-    tn__node *error = read_chain(operation, &c, cost, x, opts ? opts->lengths : NULL);
-    tn__node *labels = error ? error : tn__only_integers(t, operation);
-    if (tn__node_is_error(labels))
-        return tn__leave_array(call, labels);
-    char text[TN__SHAPE_TEXT];
-    if (labels->shape->ndim != 2 || labels->shape->dim[0] != c.steps || labels->shape->dim[1] != c.rows) {
-        tn__fail(TN_ERR_SHAPE, operation, "expected labels of shape (%" PRId64 ", %" PRId64 "), those of x; got %s",
-                 c.steps, c.rows, tn__shape_text(labels->shape->ndim, labels->shape->dim, text));
-        return tn__leave_error(call);
-    }
-    tn__node *loss = sub(log_partition(&c), score(&c, tn__cast(labels, TN_INT64)));
-    return tn__leave_array(call, tn__reduced(operation, loss, TN__REDUCTION(opts), c.dtype));
+    TN__RETURN(tn__crf_loss(tn__only_floating(cost, operation), tn__only_floating(x, operation),
+                            tn__only_integers(t, operation), counts_of(opts ? opts->lengths : NULL, operation),
+                            TN__REDUCTION(opts)));
 }
 
 /* ---- the best labels ---- */
@@ -155,7 +163,9 @@ tn_array *tn_crf_decode(const tn_array *cost, const tn_array *x, const tn_array 
     tn__call call = tn__enter();
     chain c = {.steps = 0};
     tn__no_grad_depth++;
-    tn__node *best = read_chain(operation, &c, cost, x, lengths), *highest = best;
+    tn__node *best = read_chain(operation, &c, tn__only_floating(cost, operation), tn__only_floating(x, operation),
+                                counts_of(lengths, operation)),
+             *highest = best;
     tn__node **from = best ? NULL : tn__calloc((size_t)c.steps, sizeof *from);
     if (from) {
         best = decoded(&c, from, &highest);

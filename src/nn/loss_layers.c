@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses over large vocabularies that have weights of their own, as layers of two inputs: features and labels. */
+/* Losses that have weights of their own, over large vocabularies and along chains, as layers of features and labels. */
 #include <inttypes.h>
 #include <math.h>
 #include <tanso/array.h>
@@ -141,7 +141,14 @@ static void sampling_flow(tn_layer *layer, const tn__flow *flow)
     flow->out[0] = tn__negative_sampling(flow->in[0], flow->in[1], tn__slot_node(layer, 0), samples, TN_REDUCTION_MEAN);
 }
 
-static const tn__layer_kind sampling_kind = {.name = "negative_sampling", .flow = sampling_flow};
+static void black_out_flow(tn_layer *layer, const tn__flow *flow)
+{
+    tn__node *samples = drawn(layer, flow->in[0], *(const int64_t *)layer->user.data);
+    flow->out[0] = tn__black_out(flow->in[0], flow->in[1], tn__slot_node(layer, 0), samples, TN_REDUCTION_MEAN);
+}
+
+static const tn__layer_kind sampling_kind = {.name = "negative_sampling", .flow = sampling_flow},
+                            black_out_kind = {.name = "black_out", .flow = black_out_flow};
 
 static tn_status set_up(tn_layer *layer, int64_t in, const tn_array *counts, int64_t samples, double power)
 {
@@ -160,19 +167,52 @@ static tn_status set_up(tn_layer *layer, int64_t in, const tn_array *counts, int
     return status;
 }
 
-tn_layer *tn_negative_sampling_layer(int64_t in, const tn_array *counts, int64_t samples, double power)
+static tn_layer *of_words(const tn__layer_kind *kind, int64_t in, const tn_array *counts, int64_t samples, double power)
 {
     if (in < 1)
-        return no_features(sampling_kind.name, in);
+        return no_features(kind->name, in);
     if (samples < 1 || samples > INT32_MAX || !isfinite(power))
-        return tn__layer_error(tn__error_new(TN_ERR_VALUE, sampling_kind.name,
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, kind->name,
                                              "expected one sample or more and a finite power, got %" PRId64 " and %g",
                                              samples, power));
-    tn_layer *layer = tn__layer_make(&sampling_kind);
+    tn_layer *layer = tn__layer_make(kind);
     if (layer->is_static)
         return layer;
     tn__scope_guard scope = tn__scope_enter();
     tn_status status = set_up(layer, in, counts, samples, power);
     tn__scope_leave(&scope);
     return tn__layer_finish(layer, status);
+}
+
+tn_layer *tn_negative_sampling_layer(int64_t in, const tn_array *counts, int64_t samples, double power)
+{
+    return of_words(&sampling_kind, in, counts, samples, power);
+}
+
+tn_layer *tn_black_out_layer(int64_t in, const tn_array *counts, int64_t samples)
+{
+    return of_words(&black_out_kind, in, counts, samples, 1);
+}
+
+/* ---- conditional random fields ---- */
+
+static void crf_flow(tn_layer *layer, const tn__flow *flow)
+{
+    tn__node *lengths = flow->in_count > 2 ? flow->in[2] : NULL;
+    flow->out[0] = tn__crf_loss(tn__slot_node(layer, 0), flow->in[0], flow->in[1], lengths, TN_REDUCTION_MEAN);
+}
+
+static const tn__layer_kind crf_kind = {.name = "crf", .flow = crf_flow};
+
+tn_layer *tn_crf_layer(int64_t classes)
+{
+    if (classes < 1)
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, crf_kind.name, "expected one class or more, got %" PRId64,
+                                             classes));
+    tn_layer *layer = tn__layer_make(&crf_kind);
+    if (layer->is_static)
+        return layer;
+    layer->ports = (tn__ports){.inputs = 3, .optional = 1, .outputs = 1};
+    tn_init zeros = {.kind = TN_INIT_ZEROS};
+    return tn__layer_finish(layer, tn__slot_add(layer, "cost", (tn_shape){2, {classes, classes}}, TN_FLOAT32, zeros));
 }

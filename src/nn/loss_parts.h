@@ -73,7 +73,9 @@ tn__node *tn__fit_rows(const char *operation, tn__node *labels, int64_t rows);
 /* How often each of two words or more occurs, as numbers in *values (freed with tn__free, also after a failure). */
 tn_status tn__read_counts(const char *operation, const tn_array *counts, double **values, int64_t *words);
 
-/* tn_negative_sampling and tn_hierarchical_softmax over nodes, for their layers. */
+/* Losses over nodes, for their layers. */
+tn__node *tn__crf_loss(tn__node *cost, tn__node *x, tn__node *labels, tn__node *lengths, tn_reduction reduction);
+tn__node *tn__black_out(tn__node *x, tn__node *t, tn__node *w, tn__node *samples, tn_reduction reduction);
 tn__node *tn__negative_sampling(tn__node *x, tn__node *t, tn__node *w, tn__node *samples, tn_reduction reduction);
 tn__node *tn__hierarchical_softmax(tn__node *x, tn__node *t, tn__node *w, tn__node *paths, tn__node *codes,
                                    tn_reduction reduction);

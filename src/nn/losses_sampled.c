@@ -70,7 +70,7 @@ tn__node *tn__negative_sampling(tn__node *x, tn__node *t, tn__node *w, tn__node 
     return reduced(operation, &s, loss, reduction);
 }
 
-static tn__node *black_out(tn__node *x, tn__node *t, tn__node *w, tn__node *samples, tn_reduction reduction)
+tn__node *tn__black_out(tn__node *x, tn__node *t, tn__node *w, tn__node *samples, tn_reduction reduction)
 {
     static const char operation[] = "black_out";
     sampled s = sampled_of(operation, x, t, w, samples);
@@ -92,4 +92,4 @@ static tn__node *black_out(tn__node *x, tn__node *t, tn__node *w, tn__node *samp
                       tn__only_integers(samples, name), TN__REDUCTION(opts))); \
     }
 SAMPLED(tn_negative_sampling_with, "negative_sampling", tn__negative_sampling)
-SAMPLED(tn_black_out_with, "black_out", black_out)
+SAMPLED(tn_black_out_with, "black_out", tn__black_out)

@@ -159,22 +159,22 @@ tn_array *tn_confusion_matrix_with(const tn_array *y, const tn_array *t, const t
 }
 
 typedef struct shares {
-    tn__node *precision, *recall;
+    tn__node *precision, *recall, *support;
 } shares;
 
 static shares shares_of(const rows *r)
 {
     tn__node *all = confusion(r);
     if (tn__node_is_error(all))
-        return (shares){all, all};
+        return (shares){all, all, all};
     tn__node *same = map2(EQUAL, tn__iota(all->shape, 0, all->device), tn__iota(all->shape, 1, all->device));
     tn__node *right = tn__cast(tn__without_axis(tn__sum_over(tn__only_where(same, all), 1u << 1), 1), TN_FLOAT32);
     tn__node *relevant = tn__cast(tn__without_axis(tn__sum_over(all, 1u << 0), 0), TN_FLOAT32);
-    tn__node *support = tn__cast(tn__without_axis(tn__sum_over(all, 1u << 1), 1), TN_FLOAT32);
-    return (shares){over(right, relevant), over(right, support)};
+    tn__node *support = tn__without_axis(tn__sum_over(all, 1u << 1), 1);
+    return (shares){over(right, relevant), over(right, tn__cast(support, TN_FLOAT32)), support};
 }
 
-typedef enum which { PRECISION, RECALL, SCORE } which;
+typedef enum which { PRECISION, RECALL, SUPPORT, SCORE } which;
 
 static tn_array *score(const char *operation, which what, const tn_array *y, const tn_array *t,
                        const tn_metric_opts *opts)
@@ -190,6 +190,7 @@ static tn_array *score(const char *operation, which what, const tn_array *y, con
         shares s = shares_of(&r);
         result = what == PRECISION ? s.precision
                  : what == RECALL  ? s.recall
+                 : what == SUPPORT ? s.support
                                    : over(times(mul(s.precision, s.recall), 1 + square),
                                           add(times(s.precision, square), s.recall));
     }
@@ -205,6 +206,11 @@ tn_array *tn_precision_with(const tn_array *y, const tn_array *t, const tn_metri
 tn_array *tn_recall_with(const tn_array *y, const tn_array *t, const tn_metric_opts *opts)
 {
     return score("recall", RECALL, y, t, opts);
+}
+
+tn_array *tn_support_with(const tn_array *y, const tn_array *t, const tn_metric_opts *opts)
+{
+    return score("support", SUPPORT, y, t, opts);
 }
 
 tn_array *tn_f_score_with(const tn_array *y, const tn_array *t, const tn_metric_opts *opts)

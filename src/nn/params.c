@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parameters of a layer and everything below it as one list, and what is done to all of them. */
 #include "nn/layer.h"
+#include "nn/terms.h"
 
 #include <string.h>
 #include <tanso/array.h>
@@ -160,6 +161,64 @@ int64_t tn_param_total(const tn_layer *layer)
     for (int i = 0; i < count; i++)
         total += tn__array_node(items[i].value)->shape->size;
     return total;
+}
+
+static tn__node *in_a_row(const tn__param *items, int count)
+{
+    TN__FREED tn__node **rows = tn__alloc(((size_t)count + 1) * sizeof *rows);
+    if (!rows) {
+        tn__fail_memory("params_to_vector", ((size_t)count + 1) * sizeof *rows);
+        return tn__failed();
+    }
+    for (int i = 0; i < count; i++) {
+        tn__node *node = tn__array_node(items[i].value);
+        rows[i] = tn__reshape(node, 1, (int64_t[]){node->shape->size});
+    }
+    return tn__joined(count, rows, 0);
+}
+
+tn_array *tn_params_to_vector(const tn_layer *layer)
+{
+    const tn__param *items;
+    int count;
+    if (!layer) {
+        tn__fail_null("params_to_vector", "a layer");
+        return tn__failed_array();
+    }
+    if (!tn__layer_flat(layer, &items, &count))
+        return tn__failed_array();
+    if (count == 0)
+        return tn_zeros_with((tn_shape){1, {0}}, NULL);
+    TN__RETURN(in_a_row(items, count));
+}
+
+tn_status tn_vector_to_params(const tn_array *vector, tn_layer *layer)
+{
+    static const char operation[] = "vector_to_params";
+    const tn__param *items;
+    int count;
+    if (!vector || !layer)
+        return tn__fail_null(operation, vector ? "a layer" : "an array");
+    if (!tn__layer_flat(layer, &items, &count))
+        return TN_ERR_MEMORY;
+    if (tn_is_error(vector))
+        return tn_status_of(vector);
+    if (tn_ndim(vector) != 1 || tn_size(vector) != tn_param_total(layer))
+        return tn__fail(TN_ERR_SHAPE, operation, "expected a row of the parameters' %lld elements; got %lld in %d axes",
+                        (long long)tn_param_total(layer), (long long)tn_size(vector), tn_ndim(vector));
+    tn_status status = TN_OK;
+    tn__scope_guard scope = tn__scope_enter();
+    tn__no_grad_depth++;
+    int64_t at = 0;
+    for (int i = 0; i < count && status == TN_OK; i++) {
+        int64_t size = tn_size(items[i].value);
+        tn_array *part = tn_slice_axis(vector, 0, at, at + size, 1);
+        status = tn_assign(items[i].value, tn_reshape(part, tn_shape_of(items[i].value)));
+        at += size;
+    }
+    tn__no_grad_depth--;
+    tn__scope_leave(&scope);
+    return status;
 }
 
 /* Where tn_layer_to sent a layer without parameters, or the first one below it that it sent anywhere. */

@@ -83,6 +83,9 @@ static tn_layer *make_dropout(const double *argument)
     return tn_dropout(argument[0]);
 }
 
+static tn_layer *make_channel_dropout(const double *argument) { return tn_channel_dropout(argument[0]); }
+static tn_layer *make_alpha_dropout(const double *argument) { return tn_alpha_dropout(argument[0]); }
+
 static tn_layer *make_embedding(const double *argument)
 {
     return tn_embedding((int64_t)argument[0], (int64_t)argument[1]);
@@ -176,6 +179,8 @@ static const word_row words[] = {
     {"flatten", "flatten", make_flatten, 0, 0, {0}, {0}},
     {"identity", "identity", make_identity, 0, 0, {0}, {0}},
     {"dropout", "dropout[:RATIO]", make_dropout, 0, 1, {0.5}, {0}},
+    {"channel_dropout", "channel_dropout[:RATIO]", make_channel_dropout, 0, 1, {0.5}, {0}},
+    {"alpha_dropout", "alpha_dropout[:RATIO]", make_alpha_dropout, 0, 1, {0.5}, {0}},
     {"embedding", "embedding:COUNT:FEATURES", make_embedding, 2, 2, {0}, {true, true}},
     {"rnn", "rnn:UNITS[:LAYERS]", make_rnn, 1, 2, {0, 1}, {true, true}},
     {"lstm", "lstm:UNITS[:LAYERS]", make_lstm, 1, 2, {0, 1}, {true, true}},

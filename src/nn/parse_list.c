@@ -75,10 +75,16 @@ static tn_layer *pool(const arguments *a, tn_layer *(*make)(tn_shape, const tn_p
 static tn_layer *make_maxpool(const arguments *a) { return pool(a, tn_max_pool_layer_with); }
 static tn_layer *make_avgpool(const arguments *a) { return pool(a, tn_average_pool_layer_with); }
 static tn_layer *make_adaptive(const arguments *a) { return tn_adaptive_average_pool_layer(a->list[WINDOW]); }
+static tn_layer *make_adaptive_max(const arguments *a) { return tn_adaptive_max_pool_layer(a->list[WINDOW]); }
 static tn_layer *make_gap(const arguments *a)
 {
     (void)a;
     return tn_global_average_pool_layer();
+}
+static tn_layer *make_global_max(const arguments *a)
+{
+    (void)a;
+    return tn_global_max_pool_layer();
 }
 static int64_t first_or(const arguments *a, int64_t absent)
 {
@@ -116,7 +122,9 @@ static const list_row rows[] = {
     POOL_ROW("maxpool", make_maxpool),
     POOL_ROW("avgpool", make_avgpool),
     {"adaptive_avgpool", "adaptive_avgpool:EXTENTS", 1, {"extents"}, make_adaptive},
+    {"adaptive_maxpool", "adaptive_maxpool:EXTENTS", 1, {"extents"}, make_adaptive_max},
     {"gap", "gap", 0, {NULL}, make_gap},
+    {"global_maxpool", "global_maxpool", 0, {NULL}, make_global_max},
     {"image", "image[:CHANNELS]", 0, {"channels"}, make_image},
     TN__MODELS(MODEL_ROW, RESNET_ROW)
 };

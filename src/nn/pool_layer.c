@@ -34,17 +34,28 @@ static tn__node *adaptive_forward(tn_layer *layer, tn__node *x)
 {
     return tn__adaptive_pool("adaptive_average_pool", x, settings_of(layer)->kernel, false);
 }
+static tn__node *adaptive_max_forward(tn_layer *layer, tn__node *x)
+{
+    return tn__adaptive_pool("adaptive_max_pool", x, settings_of(layer)->kernel, true);
+}
 static tn__node *global_forward(tn_layer *layer, tn__node *x)
 {
     (void)layer;
     return tn__global_pool("global_average_pool", x, false);
+}
+static tn__node *global_max_forward(tn_layer *layer, tn__node *x)
+{
+    (void)layer;
+    return tn__global_pool("global_max_pool", x, true);
 }
 
 #define KIND(word, of) \
     {.name = word, .forward = of, .describe = pool_describe, .settings = sizeof(tn__pool_settings)}
 static const tn__layer_kind max_kind = KIND("maxpool", max_forward), average_kind = KIND("avgpool", average_forward),
                             adaptive_kind = KIND("adaptive_avgpool", adaptive_forward),
-                            global_kind = {.name = "gap", .forward = global_forward};
+                            adaptive_max_kind = KIND("adaptive_maxpool", adaptive_max_forward),
+                            global_kind = {.name = "gap", .forward = global_forward},
+                            global_max_kind = {.name = "global_maxpool", .forward = global_max_forward};
 
 static tn_layer *pool_layer(const tn__layer_kind *kind, tn__pool_settings s)
 {
@@ -90,7 +101,13 @@ tn_layer *tn_adaptive_average_pool_layer(tn_shape out)
     return pool_layer(&adaptive_kind, tn__pool_settings_of("adaptive_average_pool", out, NULL));
 }
 
+tn_layer *tn_adaptive_max_pool_layer(tn_shape out)
+{
+    return pool_layer(&adaptive_max_kind, tn__pool_settings_of("adaptive_max_pool", out, NULL));
+}
+
 tn_layer *tn_global_average_pool_layer(void) { return tn__layer_make(&global_kind); }
+tn_layer *tn_global_max_pool_layer(void) { return tn__layer_make(&global_max_kind); }
 
 /* ---- pictures ---- */
 

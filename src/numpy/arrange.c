@@ -397,3 +397,41 @@ tn_array *tn_sliding_window_view(const tn_array *x, tn_shape window, tn_axes axe
 {
     TN__COMPOSE(sliding_windows(x, window, axes));
 }
+
+/* Does each place of `shape` lie within x, an array of `size` elements? */
+static bool lies_within(tn_shape shape, tn_shape strides, int64_t offset, int64_t size)
+{
+    int64_t low = offset, high = offset, way;
+    for (int i = 0; i < shape.ndim; i++) {
+        if (shape.dim[i] <= 0)
+            return true; /* there are none; a negative extent is told of elsewhere */
+        int64_t *end = strides.dim[i] < 0 ? &low : &high;
+        if (__builtin_mul_overflow(strides.dim[i], shape.dim[i] - 1, &way) || __builtin_add_overflow(*end, way, end))
+            return false;
+    }
+    return low >= 0 && high < size;
+}
+
+static tn_array *as_strided(const tn_array *x, tn_shape shape, tn_shape strides, int64_t offset)
+{
+    if (tn_is_error(x))
+        return tn__array_of(x);
+    if (strides.ndim != shape.ndim)
+        return tn__refused(TN_ERR_SHAPE, "as_strided", "expected a stride for each of %d axes, got %d", shape.ndim,
+                           strides.ndim);
+    const tn_create_opts whole = {.dtype = TN_INT64, .device = tn_device_of(x)};
+    tn_array *place = tn_zeros_with(shape, &whole);
+    if (!tn_is_error(place) && !lies_within(shape, strides, offset, tn_size(x)))
+        return tn__refused(TN_ERR_INDEX, "as_strided", "places lie outside x, of %lld elements", (long long)tn_size(x));
+    for (int i = 0; i < shape.ndim && !tn_is_error(place); i++) {
+        tn_shape along = {shape.ndim - i, {shape.dim[i], 1, 1, 1, 1, 1, 1, 1}};
+        tn_array *step = tn_arange_with(0, (double)shape.dim[i], 1, &whole);
+        place = tn_add(place, tn_reshape(tn_multiply(step, tn_weak_int(strides.dim[i])), along));
+    }
+    return tn_take(tn_ravel(x), tn_size(place) ? tn_add(place, tn_weak_int(offset)) : place, 0);
+}
+
+tn_array *tn_as_strided(const tn_array *x, tn_shape shape, tn_shape strides, int64_t offset)
+{
+    TN__COMPOSE(as_strided(x, shape, strides, offset));
+}

@@ -381,6 +381,12 @@ def make():
     case("multivariate_normal_kl", lambda a, b, c, d: kl(of_factor(a, b), of_factor(c, d)),
          [vectors, several, floats(3), one])
 
+    # ---- what came later ----
+    case("linear_interpolate", lambda p, a, b: torch.lerp(b, a, p), [floats(3, 1), floats(3, 4), floats(4)])
+    case("sum_to", lambda x: x.sum_to_size(3, 1), [floats(2, 3, 4)])
+    case("as_strided", lambda x: x.as_strided((2, 3, 2), (7, 2, 3), 1), [floats(4, 5)])
+    values["alpha_dropout.y"] = torch.unique(F.alpha_dropout(torch.ones(1000), 0.3, True)).numpy()
+
     np.savez_compressed(KEPT, **values)
 
 

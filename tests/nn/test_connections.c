@@ -19,6 +19,9 @@ CASE(bag_sum, tn_embedding_bag(x[0], t[0], .mode = TN_BAG_SUM))
 CASE(bag_max, tn_embedding_bag(x[0], t[0], .mode = TN_BAG_MAX))
 CASE(bag_padding, tn_embedding_bag(x[0], t[0], .padding_index = 5))
 CASE(bag_weights, tn_embedding_bag(x[0], t[0], .mode = TN_BAG_SUM, .weights = x[1]))
+CASE(linear_interpolate, tn_linear_interpolate(x[0], x[1], x[2]))
+CASE(sum_to, tn_sum_to(x[0], TN_SHAPE(3, 1)))
+CASE(as_strided, tn_as_strided(x[0], TN_SHAPE(2, 3, 2), TN_SHAPE(7, 2, 3), 1))
 
 static void test_values(void **state)
 {
@@ -29,6 +32,8 @@ static void test_values(void **state)
         {"linear", linear, false}, {"bilinear", bilinear, false}, {"bag_mean", bag_mean, false},
         {"bag_sum", bag_sum, false}, {"bag_max", bag_max, true}, /* rows that meet in a maximum share its gradient */
         {"bag_padding", bag_padding, false}, {"bag_weights", bag_weights, false},
+        {"linear_interpolate", linear_interpolate, false}, {"sum_to", sum_to, false},
+        {"as_strided", as_strided, false},
     };
     if (!torch_open())
         skip();
@@ -223,6 +228,83 @@ static void test_layers(void **state)
     check_fine();
 }
 
+/* Whole channels, or elements, are dropped with the ratio's chance; what is kept is scaled so that means stay. */
+static void test_dropouts(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = tn_requires_grad(tn_ones(TN_SHAPE(40, 50, 3, 2)));
+        tn_layer *layer = tn_layer_parse("channel_dropout:0.25");
+        tn_array *y = tn_forward(layer, x), *first = tn_slice_axis(tn_slice_axis(y, 2, 0, 1, 1), 3, 0, 1, 1);
+        assert_true(tn_item(tn_all(tn_equal(y, first))));
+        assert_true(tn_item(tn_all(tn_logical_or(tn_equal(first, 0), tn_isclose(first, 4 / 3.0)))));
+        double kept = tn_item(tn_mean(tn_cast(tn_not_equal(first, 0), TN_FLOAT32)));
+        assert_true(fabs(kept - 0.75) < 6 * sqrt(0.25 * 0.75 / 2000));
+        assert_int_equal(tn_backward(tn_sum(y)), TN_OK);
+        assert_true(tn_array_equal(tn_grad(x), y, false));
+        assert_true(tn_is_error(tn_forward(layer, tn_ones(TN_SHAPE(4)))));
+        check_latched(TN_ERR_SHAPE, "(N, channels, ...)");
+        tn_layer_train(layer, false);
+        assert_true(tn_array_equal(tn_forward(layer, x), x, false));
+        tn_layer_free(layer);
+
+        layer = tn_alpha_dropout(0.3);
+        y = tn_forward(layer, x);
+        double share = tn_item(tn_mean(tn_cast(tn_less(y, 0), TN_FLOAT32)));
+        assert_true(fabs(share - 0.3) < 6 * sqrt(0.3 * 0.7 / 12000));
+        if (torch_open()) {
+            tn_array *two = tn_cast(torch_value("alpha_dropout.y"), TN_FLOAT32);
+            tn_array *want = tn_where(tn_less(y, 0), tn_slice_axis(two, 0, 0, 1, 1), tn_slice_axis(two, 0, 1, 2, 1));
+            assert_true(tn_allclose(y, want, .rtol = 1e-6));
+            torch_close();
+        }
+        tn_array *z = tn_forward(layer, tn_random_normal(TN_SHAPE(20000))); /* its variance's deviation is below 0.02 */
+        assert_true(fabs(tn_item(tn_mean(z))) < 6 / sqrt(20000) && fabs(tn_item(tn_var(z)) - 1) < 6 * 0.02);
+        tn_layer_train(layer, false);
+        assert_true(tn_array_equal(tn_forward(layer, x), x, false));
+        tn_layer_free(layer);
+        layer = tn_alpha_dropout(1);
+        assert_int_equal(tn_layer_status(layer), TN_ERR_VALUE);
+        check_latched(TN_ERR_VALUE, "a ratio in [0, 1)");
+        tn_layer_free(layer);
+    }
+    check_fine();
+}
+
+/* Places of any stride against a loop, none of them, and what lies outside. */
+static void test_strided(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 10; round++)
+        TN_SCOPE {
+            enum { ROWS = 3, COLUMNS = 4 };
+            int64_t a = test_random_int(&check_random, -3, 3), b = test_random_int(&check_random, -3, 3);
+            int64_t offset = 3 * 3 + 2 * 3, size = 2 * offset + 1;
+            double want[ROWS * COLUMNS];
+            for (int i = 0; i < ROWS; i++)
+                for (int k = 0; k < COLUMNS; k++)
+                    want[i * COLUMNS + k] = (double)(offset + i * a + k * b);
+            tn_array *x = tn_arange(0, size, 1);
+            check_near(tn_as_strided(x, TN_SHAPE(ROWS, COLUMNS), TN_SHAPE(a, b), offset), want, ROWS * COLUMNS, 0);
+            assert_int_equal(tn_size(tn_as_strided(x, TN_SHAPE(0, 5), TN_SHAPE(100, 100), -7)), 0);
+            assert_int_equal(tn_item(tn_as_strided(x, (tn_shape){0}, (tn_shape){0}, 4)), 4);
+            assert_true(tn_is_error(tn_as_strided(x, TN_SHAPE(2), TN_SHAPE(1), size - 1)));
+            check_latched(TN_ERR_INDEX, "outside x");
+            assert_true(tn_is_error(tn_as_strided(x, TN_SHAPE(2), TN_SHAPE(-1), 0)));
+            check_latched(TN_ERR_INDEX, "outside x");
+            assert_true(tn_is_error(tn_as_strided(x, TN_SHAPE(3), TN_SHAPE(INT64_MAX), 0)));
+            check_latched(TN_ERR_INDEX, "outside x");
+            assert_true(tn_is_error(tn_as_strided(x, TN_SHAPE(2, 2), TN_SHAPE(1), 0)));
+            check_latched(TN_ERR_SHAPE, "a stride for each");
+            assert_true(tn_is_error(tn_sum_to(x, TN_SHAPE(2))));
+            check_latched(TN_ERR_SHAPE, "does not broadcast");
+            assert_true(tn_is_error(tn_sum_to(x, TN_SHAPE(1, size))));
+            check_latched(TN_ERR_SHAPE, "does not broadcast");
+            assert_int_equal(tn_item(tn_sum_to(x, (tn_shape){0})), size * (size - 1) / 2);
+        }
+    check_fine();
+}
+
 static void test_samples(void **state)
 {
     (void)state;
@@ -278,7 +360,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_multihead), cmocka_unit_test(test_nothing_to_see),
         cmocka_unit_test(test_narrow_gradients), cmocka_unit_test(test_kept), cmocka_unit_test(test_floating_masks),
-        cmocka_unit_test(test_layers), cmocka_unit_test(test_samples), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_layers), cmocka_unit_test(test_dropouts), cmocka_unit_test(test_strided),
+        cmocka_unit_test(test_samples), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }

@@ -302,6 +302,50 @@ static void test_sampled_words(void **state)
     check_fine();
 }
 
+/* A word that is never drawn has no part: the softmax is over the label and four times the other word. */
+static void test_black_out(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        const double counts[] = {0, 3}, weights[] = {1, 0, 0.5, -0.25}, row[] = {1, 2};
+        tn_layer *layer = tn_black_out_layer(2, check_array(counts, TN_SHAPE(2), TN_FLOAT32), 4);
+        assert_int_equal(tn_assign(tn_param(layer, 0), check_array(weights, TN_SHAPE(2, 2), TN_FLOAT32)), TN_OK);
+        tn_array *x = check_array(row, TN_SHAPE(1, 2), TN_FLOAT32), *t = tn_zeros(TN_SHAPE(1), .dtype = TN_INT64);
+        double all = exp(1) + 4; /* the other word's score is 0 */
+        double want = -log(exp(1) / all) - 4 * log(1 - 1 / all);
+        assert_true(fabs(tn_item(tn_forward(layer, x, t)) - want) < 1e-5);
+        tn_layer_free(layer);
+    }
+    check_fine();
+}
+
+/* The function's loss and gradient, with lengths and without; costs by Chainer's name. */
+static void test_crf(void **state)
+{
+    (void)state;
+    enum { STEPS = 4, ROWS = 3, K = 3 };
+    static const int64_t counts[] = {4, 1, 3}, places[] = {0, 1, 2, 2, 1, 0, 0, 2, 1, 1, 1, 2};
+    TN_SCOPE {
+        tn_layer *layer = tn_crf_layer(K);
+        tn_array *cost = tn_param_named(layer, "cost"), *x = tn_random_normal(TN_SHAPE(STEPS, ROWS, K));
+        assert_true(tn_item(tn_all(tn_equal(cost, 0))));
+        tn_array *costs = tn_random_normal(TN_SHAPE(K, K));
+        assert_int_equal(tn_assign(cost, costs), TN_OK);
+        tn_array *t = tn_reshape(tn_from_int64s(places, STEPS * ROWS), TN_SHAPE(STEPS, ROWS));
+        tn_array *lengths = tn_from_int64s(counts, ROWS);
+        near("crf", "all", tn_forward(layer, x, t), tn_crf_loss(costs, x, t));
+        near("crf", "lengths", tn_forward(layer, x, t, lengths), tn_crf_loss(costs, x, t, .lengths = lengths));
+        tn_requires_grad(costs);
+        assert_int_equal(tn_backward(tn_crf_loss(costs, x, t, .lengths = lengths)), TN_OK);
+        assert_int_equal(tn_backward(tn_forward(layer, x, t, lengths)), TN_OK);
+        near("crf", "gradient", tn_grad(cost), tn_grad(costs));
+        assert_true(tn_is_error(tn_forward(layer, x, tn_flatten(t))));
+        check_latched(TN_ERR_SHAPE, "those of x");
+        tn_layer_free(layer);
+    }
+    check_fine();
+}
+
 /* Weights are dropped one by one, each row's anew, and the rest scaled up. */
 static void test_dropconnect(void **state)
 {
@@ -338,6 +382,8 @@ static void test_refused(void **state)
         refused(tn_hierarchical_softmax_layer(3, tn_negative(two)), TN_ERR_VALUE, "counts >= 0");
         refused(tn_negative_sampling_layer(3, tn_zeros(TN_SHAPE(2)), 2, 1), TN_ERR_VALUE, "sum above 0");
         refused(tn_negative_sampling_layer(3, two, 0, 1), TN_ERR_VALUE, "one sample or more");
+        refused(tn_black_out_layer(3, two, 0), TN_ERR_VALUE, "black_out: expected one sample or more");
+        refused(tn_crf_layer(0), TN_ERR_VALUE, "one class or more");
         refused(tn_inception(0, 1, 1, 1, 1, 1), TN_ERR_VALUE, "");
         refused(tn_inception_bn(2, 1, 1, 1, 1, .stride = 2), TN_ERR_VALUE, "expected out1 >= 0");
         refused(tn_mlp_conv2d((tn_shape){0}, TN_SHAPE(3), NULL), TN_ERR_VALUE, "numbers of channels");
@@ -362,6 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sequences),    cmocka_unit_test(test_steps),         cmocka_unit_test(test_trees),
         cmocka_unit_test(test_modules),      cmocka_unit_test(test_tree_of_words), cmocka_unit_test(test_sampled_words),
+        cmocka_unit_test(test_black_out), cmocka_unit_test(test_crf),
         cmocka_unit_test(test_dropconnect),  cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);

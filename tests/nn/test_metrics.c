@@ -30,7 +30,7 @@ static void test_counts(void **state)
         TN_SCOPE {
             drawn d;
             draw(&d);
-            double cells[C * C], precision[C], recall[C], score[C], right = 0, all = 0;
+            double cells[C * C], precision[C], recall[C], score[C], support[C], right = 0, all = 0;
             for (int i = 0; i < C; i++) {
                 double row = 0, column = 0;
                 for (int k = 0; k < C; k++) {
@@ -41,6 +41,7 @@ static void test_counts(void **state)
                 precision[i] = (double)d.cells[i][i] / column;
                 recall[i] = (double)d.cells[i][i] / row;
                 score[i] = 5 * precision[i] * recall[i] / (4 * precision[i] + recall[i]);
+                support[i] = row;
                 right += (double)d.cells[i][i];
                 all += row;
             }
@@ -53,6 +54,7 @@ static void test_counts(void **state)
             check_near(tn_confusion_matrix(classes, t, .ignore_index = -1, .classes = C), cells, C * C, 0);
             check_near(tn_precision(y, t, .ignore_index = -1), precision, C, 1e-6);
             check_near(tn_recall(y, t, .ignore_index = -1), recall, C, 1e-6);
+            check_near(tn_support(y, t, .ignore_index = -1), support, C, 0);
             check_near(tn_f_score(y, t, .ignore_index = -1, .beta = 2), score, C, 1e-6);
             check_near(tn_class_accuracy(y, t, .ignore_index = -1), &accuracy, 1, 1e-6);
             tn_array *maps = tn_reshape(tn_transpose(y, (tn_axes){0}), TN_SHAPE(1, C, N));

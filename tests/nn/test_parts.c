@@ -163,6 +163,35 @@ static void test_copies(void **state)
     check_latched(TN_ERR_VALUE, "count of 1 or more");
 }
 
+/* Parameters in one row, and back; the row's gradient is theirs; nothing changes by a row of another length. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    tn_layer *net = tn_sequential(tn_linear(OUT, .in = IN), tn_linear(2, .in = OUT)), *none = tn_relu_layer();
+    TN_SCOPE {
+        int64_t total = tn_param_total(net);
+        tn_array *row = tn_params_to_vector(net);
+        assert_int_equal(tn_size(row), total);
+        assert_true(tn_array_equal(tn_slice_axis(row, 0, 0, IN * OUT, 1), tn_flatten(tn_param(net, 0)), false));
+        assert_int_equal(tn_backward(tn_sum(tn_multiply(row, tn_arange(0, total, 1, .dtype = TN_FLOAT32)))), TN_OK);
+        assert_true(tn_item(tn_index(tn_flatten(tn_grad(tn_param(net, 3))), -1)) == (double)total - 1);
+        tn_array *other = tn_random_normal(TN_SHAPE(total));
+        assert_int_equal(tn_vector_to_params(other, net), TN_OK);
+        assert_true(tn_array_equal(tn_params_to_vector(net), other, false));
+        assert_true(tn_needs_grad(tn_param(net, 0)));
+        assert_int_equal(tn_vector_to_params(tn_ones(TN_SHAPE(total + 1)), net), TN_ERR_SHAPE);
+        check_latched(TN_ERR_SHAPE, "elements");
+        assert_int_equal(tn_vector_to_params(tn_ones(TN_SHAPE(total, 1)), net), TN_ERR_SHAPE);
+        check_latched(TN_ERR_SHAPE, "axes");
+        assert_true(tn_array_equal(tn_params_to_vector(net), other, false));
+        assert_int_equal(tn_size(tn_params_to_vector(none)), 0);
+        assert_int_equal(tn_vector_to_params(tn_zeros(TN_SHAPE(0)), none), TN_OK);
+    }
+    tn_layer_free(net);
+    tn_layer_free(none);
+    check_fine();
+}
+
 static void test_averages(void **state)
 {
     (void)state;
@@ -280,7 +309,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_persistent), cmocka_unit_test(test_freezing),
                                        cmocka_unit_test(test_copies),     cmocka_unit_test(test_averages),
-                                       cmocka_unit_test(test_gradients),  cmocka_unit_test(test_walk),
-                                       cmocka_unit_test(test_hooks)};
+                                       cmocka_unit_test(test_vectors),    cmocka_unit_test(test_gradients),
+                                       cmocka_unit_test(test_walk),       cmocka_unit_test(test_hooks)};
     return cmocka_run_group_tests_name("parts", tests, check_seed, NULL);
 }

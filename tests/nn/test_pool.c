@@ -468,6 +468,18 @@ static void test_words(void **state)
         tn_layer_free(lenet);
     }
     tn_layer_free(layer);
+    layer = tn_layer_parse("adaptive_maxpool:2x3 global_maxpool");
+    TN_SCOPE {
+        tn_array *x = tn_random_normal(TN_SHAPE(2, 3, 5, 7)), *most = tn_max(x, .axis = TN_AXES(2, 3));
+        assert_true(tn_array_equal(tn_forward(tn_layer_child(layer, "0"), x),
+                                   tn_adaptive_max_pool(x, TN_SHAPE(2, 3)), false));
+        assert_true(tn_array_equal(tn_forward(layer, x), most, false));
+        char *text = tn_layer_string(layer);
+        if (!strstr(text, "adaptive_maxpool:2x3") || !strstr(text, "global_maxpool"))
+            fail_msg("%s", text);
+        tn_string_free(text);
+    }
+    tn_layer_free(layer);
     check_fine();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         layer = tn_layer_parse(bad[i].text);

@@ -547,6 +547,7 @@ static void losses(void)
     SHOW(tn_confusion_matrix(x, classes));
     SHOW(tn_precision(x, classes, .ignore_index = 1));
     SHOW(tn_recall(classes, classes, .classes = 1));
+    SHOW(tn_support(classes, classes, .classes = 1));
     SHOW(tn_f_score(classes, classes, .classes = 1, .beta = 2));
     SHOW(tn_embedding_bag(w, samples, .mode = TN_BAG_SUM));
     SHOW(tn_scaled_dot_product_attention(x, x, x, .causal = true));
