@@ -10,7 +10,7 @@
 #include <omp.h>
 #endif
 
-/* More pieces than threads, so that a thread that comes late, or goes away to another program, leaves less undone. */
+/* More pieces than threads: if a thread starts late, or is descheduled, it leaves less work undone. */
 #define PIECES_A_THREAD 4
 #define MOST_PIECES     65536
 

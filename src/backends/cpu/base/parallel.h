@@ -16,15 +16,15 @@
 
 typedef void (*tn__cpu_body)(void *context, int64_t begin, int64_t end);
 
-/* Threads that a loop of `items` pieces of `cost` element operations is worth. */
+/* The number of threads that a loop of `items` items of `cost` element operations each is worth. */
 int tn__cpu_team(int64_t items, int64_t cost);
 /* Calls body over [0, items), in pieces and from several threads where that is worth it and they are not busy
  * otherwise. */
 void tn__cpu_for(int64_t items, int64_t cost, tn__cpu_body body, void *context);
-/* The same by a team of that many, an item at a time, for few and costly ones. */
+/* The same with a given number of threads, one item at a time: for few, costly items. */
 void tn__cpu_share(int team, int64_t items, tn__cpu_body body, void *context);
-/* Sets how many threads oneDNN has in the calling thread, which is OpenMP's setting; what it was. Those of the pool
- * have one. */
+/* Sets how many threads oneDNN uses when called from this thread (OpenMP's setting), and returns the previous number.
+ * In the pool's threads it is 1. */
 int tn__cpu_library_threads(int count);
 
 #endif

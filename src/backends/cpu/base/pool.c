@@ -40,7 +40,7 @@ static struct {
     _Atomic int pieces, team;
     _Atomic(tn__pool_piece) piece;
     _Atomic(void *) context;
-    /* Of the holder of `busy`. */
+    /* Fields of the thread that holds `busy`. */
     int workers;
     pthread_t thread[TN__POOL_WORKERS];
 } pool = {.busy = ATOMIC_FLAG_INIT};
@@ -104,7 +104,7 @@ static void work(void)
 static void *worker(void *number)
 {
 #ifdef _OPENMP
-    omp_set_num_threads(1); /* of oneDNN in this thread */
+    omp_set_num_threads(1); /* oneDNN uses a single thread when called from this one */
 #endif
     uint32_t calls = 0;
     while (!atomic_load(&pool.ends)) {
@@ -121,7 +121,7 @@ static void *worker(void *number)
     return NULL;
 }
 
-/* A child by fork() has none of the workers; it may hire its own. */
+/* In a forked child there are no workers; it may start its own. */
 static void forget_workers(void)
 {
     pool.workers = 0;
@@ -132,7 +132,7 @@ static void forget_workers(void)
 }
 static void watch_forks(void) { (void)!pthread_atfork(NULL, NULL, forget_workers); }
 
-/* As many workers as a team needs, or as the system gives. */
+/* Starts as many workers as a team needs, or as many as the system allows. */
 static void hire(int team)
 {
     static pthread_once_t watched = PTHREAD_ONCE_INIT;
@@ -176,7 +176,7 @@ bool tn__pool_run(int team, int pieces, tn__pool_piece piece, void *context)
     return true;
 }
 
-/* Before the library's code goes, its threads must. */
+/* Ends the workers before the library's code is unloaded. */
 __attribute__((destructor)) static void dismiss(void)
 {
     atomic_store(&pool.ends, true);

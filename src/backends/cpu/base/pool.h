@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CPU backend's threads. A job is so many pieces, which the caller and the workers take one by one, so that it
- * never waits for a thread that has not begun: a worker that gets no processor, on a machine that does other work too,
- * just takes no piece.
+ * The CPU backend's threads. A job is a number of pieces, which the caller and the workers take one by one, so that the
+ * caller never waits for a thread that has not begun: a worker that gets no processor, on a machine that does other
+ * work, too, just takes no piece.
  */
 #ifndef TN_BACKENDS_CPU_BASE_POOL_H
 #define TN_BACKENDS_CPU_BASE_POOL_H
 
 #include <stdbool.h>
 
-#define TN__POOL_WORKERS 1023 /* at most */
+#define TN__POOL_WORKERS 1023 /* most workers */
 
 typedef void (*tn__pool_piece)(void *context, int piece);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One block of the process, which grows to what a step needed; who finds it taken gets memory of its own. */
+/* One block of memory for the whole process, which grows to the largest size that a step has needed. A thread that
+ * finds it in use allocates its own. */
 #include "backends/cpu/base/scratch.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that a step needs while it runs, mostly the same from step to step: warm, and without a page to be had. */
+/* Memory that a step needs while it runs. Steps mostly get the same block, so that it is in the cache and causes no
+ * page faults. */
 #ifndef TN_BACKENDS_CPU_SCRATCH_H
 #define TN_BACKENDS_CPU_SCRATCH_H
 
@@ -11,7 +12,7 @@ typedef struct tn__scratch {
     bool common;
 } tn__scratch;
 
-/* Threads may take some at once. */
+/* Several threads may call this at once. */
 tn__scratch tn__scratch_take(size_t bytes);
 void tn__scratch_give(tn__scratch scratch);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the CPU backend: a loaded program is a list of steps, each with the function that runs it and what could be
- * worked out beforehand. Nothing in it changes while it runs, so several threads may run one executable at once.
+ * What the files of the CPU backend share. A loaded program is a list of steps, each with the function that runs it and
+ * the data that its preparation computed. Nothing in it changes while it runs, so several threads may run one
+ * executable at once.
  */
 #ifndef TN_BACKENDS_CPU_BASE_STEP_H
 #define TN_BACKENDS_CPU_BASE_STEP_H
@@ -20,8 +21,8 @@ struct tn__cpu_step {
     tn__cpu_runner run;
     const tn__step *step;
     const tn__program *program;
-    void *data; /* what the step's preparation made: one block, freed with tn__free */
-    void (*drop)(void *data); /* before that, where it holds what is not in the block; may be NULL */
+    void *data; /* data of the step's preparation: one allocation, freed with tn__free */
+    void (*drop)(void *data); /* called before that to free what `data` refers to; may be NULL */
 };
 
 /* Preparation by kind of operation: sets run and data. Latches what is wrong with the step. */
@@ -33,14 +34,15 @@ tn_status tn__cpu_prepare_position(tn__cpu_step *step);
 tn_status tn__cpu_prepare_gather(tn__cpu_step *step);
 tn_status tn__cpu_prepare_scatter(tn__cpu_step *step);
 tn_status tn__cpu_prepare_rows(tn__cpu_step *step);
-tn_status tn__cpu_prepare_histogram(tn__cpu_step *step); /* of rows, one that gives as many numbers as there are bins */
+tn_status tn__cpu_prepare_histogram(tn__cpu_step *step); /* a row operation whose result has as many elements as
+                                                            there are bins */
 tn_status tn__cpu_prepare_library(tn__cpu_step *step);
 tn_status tn__cpu_prepare_matmul(tn__cpu_step *step);
 tn_status tn__cpu_prepare_convolution(tn__cpu_step *step);
-/* Of an operation step: checks its operands and calls one of those. */
+/* Prepares an operation step: checks its operands and calls one of the functions above. */
 tn_status tn__cpu_prepare_operation(tn__cpu_step *step);
 
-/* Of a kernel step of a loaded module. */
+/* Prepares a kernel step of a loaded module. */
 struct tn__cpu_module;
 tn_status tn__cpu_prepare_kernel(tn__cpu_step *step, const struct tn__cpu_module *module);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walking over strided operands of one shape: extents of 1 dropped, neighbouring axes merged where every operand
- * allows, then visited in C order as strips along the innermost axis.
+ * Loops over strided operands of one shape: extents of 1 are dropped, neighbouring axes are merged where every operand
+ * allows it, and elements are visited in C order, in strips along the innermost axis.
  */
 #ifndef TN_BACKENDS_CPU_BASE_STRIDED_H
 #define TN_BACKENDS_CPU_BASE_STRIDED_H
@@ -10,12 +10,13 @@
 
 #define TN__CPU_OPERANDS 4   /* the most operands of a step that runs as an operation */
 #define TN__CPU_ITEM     16  /* bytes of the largest element */
-#define TN__CPU_STRIP    512 /* elements of a strip: four of 8 bytes sit in the first-level cache */
+#define TN__CPU_STRIP    512 /* elements of a strip: four strips of 8-byte elements fit into the first-level cache */
 
-/* All in bytes. An operand without a stride in `space` (a reduction's output over reduced axes) has stride 0. */
+/* A loop over several operands; strides are in bytes. An operand that does not vary along an axis (a reduction's output
+ * along reduced axes) has stride 0 there. */
 typedef struct tn__cpu_space {
     int ndim, count;
-    int64_t size; /* elements */
+    int64_t size; /* number of elements */
     int64_t dim[TN_MAX_NDIM];
     int64_t stride[TN__CPU_OPERANDS][TN_MAX_NDIM];
 } tn__cpu_space;
