@@ -5,7 +5,7 @@
 
 #include <tanso/base.h>
 
-/* Before a loop: what one turn writes no later turn reads. (Clang finds that out at run time.) */
+/* Placed before a loop: no iteration reads what an earlier one has written. (Clang tests that at run time.) */
 #ifdef __clang__
 #define INDEPENDENT
 #else
@@ -16,10 +16,10 @@
 typedef void (*tn__cpu_map)(char *const *p, const int64_t *s, int64_t n);
 
 typedef struct tn__cpu_reduce {
-    void (*fill)(void *to, int64_t n);                   /* with the identity */
+    void (*fill)(void *to, int64_t n);                   /* fills n elements with the identity */
     void (*each)(void *to, const void *from, int64_t n); /* to[i] = to[i] o from[i] */
     void (*lanes)(void *to, const void *from, int64_t n); /* to[i mod L] = to[i mod L] o from[i], in turn */
-    void (*halve)(void *to);                             /* leaves the lanes' combination in lane 0 */
+    void (*halve)(void *to);                             /* combines the lanes by halves, into lane 0 */
     /* Positions: updates *best and *position with the elements that are first, first + 1, ... of their reduction. */
     void (*scan)(void *best, int64_t *position, const void *from, int64_t first, int64_t n);
 } tn__cpu_reduce;
@@ -28,15 +28,15 @@ typedef struct tn__cpu_reduce {
 typedef void (*tn__cpu_generate)(void *to, int64_t first, int64_t n, unsigned long long k, unsigned long long o);
 
 typedef struct tn__cpu_functions {
-    const tn__cpu_map *map;           /* by operation; NULL where there is none */
+    const tn__cpu_map *map;           /* indexed by operation; NULL: there is none */
     const tn__cpu_reduce *reduce;
     const tn__cpu_generate *generate;
 } tn__cpu_functions;
 
-/* Those of a compute dtype; NULL for the dtypes that are only stored. */
+/* The functions of a compute dtype; NULL for dtypes that are only stored. */
 const tn__cpu_functions *tn__cpu_functions_of(tn_dtype dtype);
 
-/* n elements of one dtype as another; steps in bytes. */
+/* Converts n elements from one dtype to another; strides in bytes. */
 typedef void (*tn__cpu_cast)(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n);
 tn__cpu_cast tn__cpu_cast_of(tn_dtype to, tn_dtype from);
 
