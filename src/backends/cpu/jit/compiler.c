@@ -20,9 +20,10 @@
 extern char **environ;
 
 /*
- * The same bits as the reference evaluator's: no contraction, no reassociation, wrap-around integers. Whole vector
- * registers: gcc's own choice of half of them made exp(-x^2 / 2) 1.3 times and sigmoid 1.5 times as slow on an AVX-512
- * Xeon. A text's own functions come first, whatever the process has by their names (a user's may be called `remove`).
+ * The flags give the same bits as the reference evaluator: no contraction, no reassociation, wrap-around integers.
+ * Vectors have the full register width: gcc's default of half of it made exp(-x^2 / 2) 1.3 times and sigmoid 1.5 times
+ * as slow on an AVX-512 Xeon. -Bsymbolic: a text's own functions take precedence over functions of the process with the
+ * same name (a user's may be called `remove`).
  */
 static const char *const flags[] = {
 #if defined(__x86_64__)
@@ -35,8 +36,8 @@ static const char *const flags[] = {
 #define FLAG_COUNT  (sizeof(flags) / sizeof(*flags))
 
 /*
- * The compiler takes the machine as it is; this process may see less of it, as under valgrind, which runs the process
- * on a processor of its own without AVX-512. Writes the flags that take away what is not there, and returns how many.
+ * -march=native is the real processor; this process may run on a lesser one, as under valgrind, which emulates a
+ * processor without AVX-512. Writes the flags that switch off the absent features, and returns their number.
  */
 enum { MOST_ABSENT = 8 };
 static size_t absent_features(const char *absent[MOST_ABSENT])
@@ -60,11 +61,11 @@ static size_t absent_features(const char *absent[MOST_ABSENT])
 }
 
 /*
- * What of gcc's optimizations pays for itself in these kernels: -O3's vectoriser, moving loads of extents and strides,
- * and choices by what does not vary, out of loops, and writing out loops over a few vectors of lanes, which stay in
- * registers then (a sum of float64 takes 0.4 of its time; compiling, a tenth more). Kernels run as fast as with -O3 and
- * compile in a third of the time (0.6 s of one core instead of 1.8 for 80 kB). Clang, which does not know these flags,
- * is asked again in its own words.
+ * The optimizations of gcc that are worth their compile time in these kernels: -O3's vectorizer; moving loads of
+ * extents and strides, and invariant conditions, out of loops; and unrolling loops over a few vectors of lanes, which
+ * then stay in registers (a sum of float64 takes 0.4 of its time; compiling, a tenth more). Kernels run as fast as with
+ * -O3 and compile in a third of the time (0.6 s of one core instead of 1.8 for 80 kB). Clang does not know these flags
+ * and is run again with its own.
  */
 static const char *const levels[][7] = {
     {"-O1", "-ftree-pre", "-fstrict-aliasing", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic",
@@ -79,7 +80,7 @@ static bool executable_file(const char *path, struct stat *info)
     return stat(path, info) == 0 && S_ISREG(info->st_mode) && access(path, X_OK) == 0;
 }
 
-/* Joins a folder and a name to a whole path: compilers are not started in the folder that this process is in. */
+/* Joins a folder and a name to an absolute path: compilers do not run in this process's working folder. */
 static bool join(char path[PATH_MAX], const char *folder, int length, const char *name)
 {
     char here[PATH_MAX] = "";
@@ -170,8 +171,8 @@ static void first_lines(int folder, const char *log, char *lines, size_t size)
 
 /* ---- the compiler's processes ---- */
 
-/* The watch is a shell that reads from a pipe whose other end this process alone has: when that is gone, by whatever
- * signal, the shell ends its group, in which the compilers are. */
+/* The watch is a shell that reads from a pipe whose write end only this process has: when the process ends, by whatever
+ * signal, the shell ends its process group, which contains the compilers. */
 void tn__compiler_watch_begin(tn__compiler_watch *watch)
 {
     static char *const argument[] = {"sh", "-c", "read x; kill -KILL 0", NULL};
@@ -204,7 +205,7 @@ void tn__compiler_watch_end(tn__compiler_watch *watch)
 {
     if (!watch->group)
         return;
-    kill(-watch->group, SIGKILL); /* its end of the pipe may live on in a child that the program has forked meanwhile */
+    kill(-watch->group, SIGKILL); /* a child forked meanwhile may keep the write end open */
     close(watch->hold);
     while (waitpid(watch->group, NULL, 0) < 0 && errno == EINTR)
         ;
@@ -223,7 +224,7 @@ static int spawn(tn__compiling *c, char *const *argument)
         posix_spawn_file_actions_destroy(&actions);
         return code;
     }
-    if (c->watch->group) { /* a group that is gone is none to be in */
+    if (c->watch->group) { /* the group may be gone already */
         posix_spawnattr_setpgroup(&attributes, c->watch->group);
         code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     }
@@ -285,7 +286,7 @@ tn_status tn__compiler_look(tn__compiling *c, bool wait, bool *done)
         return TN_OK;
     c->child = 0;
     *done = true;
-    /* of a program that ignores SIGCHLD, only the output can tell */
+    /* if the program ignores SIGCHLD there is no exit status: then the output decides */
     if (waited < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
         return TN_OK;
     if (++c->level < (int)LEVEL_COUNT) {

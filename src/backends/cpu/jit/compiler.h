@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The system's C compiler: which one, what it makes for this machine, and running it. */
+/* The system's C compiler: which one, what its output depends on, and running it. */
 #ifndef TN_BACKENDS_CPU_JIT_COMPILER_H
 #define TN_BACKENDS_CPU_JIT_COMPILER_H
 
@@ -18,8 +18,8 @@ tn_status tn__compiler_find(tn__compiler *compiler);
 /* Adds all that the compiler's output depends on beside its input: which binary it is, its flags, this processor. */
 void tn__compiler_identity(const tn__compiler *compiler, tn__text *text);
 
-/* Compilers that are started between begin and end are ended with this process, however that ends. `group`: of
- * processes, 0: there could be none, and the compilers are in this process's own. */
+/* Compilers started between begin and end are killed when this process ends, for whatever reason. `group`: their
+ * process group; 0: none could be made, and they are in this process's own. */
 typedef struct tn__compiler_watch {
     pid_t group;
     int hold;
@@ -38,7 +38,7 @@ typedef struct tn__compiling {
     int level;
 } tn__compiling;
 tn_status tn__compiler_start(tn__compiling *compiling);
-/* Looks, or waits, whether one that was started is done, and how it went. */
+/* Checks, or waits, whether a started compiler is done; the status is its result. */
 tn_status tn__compiler_look(tn__compiling *compiling, bool wait, bool *done);
 
 #endif

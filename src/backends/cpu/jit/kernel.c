@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernel steps: compiled code over a share of the items in each thread. */
+/* Kernel steps: each thread runs the compiled code over its share of the items. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "core/memory.h"
 #include "core/position.h"
 
-#define FEW 64 /* operands that fit on the stack */
+#define FEW 64 /* most operands for which addresses are on the stack */
 
 typedef struct kernel_data {
     tn__cpu_kernel kernel;
@@ -23,7 +23,7 @@ typedef struct kernel_run {
     void *const *p;
     const uint64_t *s;
     _Atomic bool faulted;
-    int64_t fault[2];       /* of the first that faulted */
+    int64_t fault[2];       /* fault of the first thread that had one */
 } kernel_run;
 
 static void kernel_part(void *context, int64_t begin, int64_t end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Modules: a program's kernels, loaded once in a process whoever asks, from the cache if they are there. Compiling
+ * Modules: a program's kernels, loaded once in a process, from the cache on disk if they are there. Compiling
  * happens outside the lock: two threads, or two processes, may compile the same text at once, and one result wins.
  */
 #include "backends/cpu/jit/module.h"
@@ -49,7 +49,7 @@ static tn__cpu_module *find_and_retain(const char *name)
     return module;
 }
 
-/* Enters a loaded handle; if another thread was first, its module is taken. */
+/* Adds a loaded handle to the table; if another thread has added the same one, that module is taken. */
 static tn_status enter(const char *name, void *handle, tn__cpu_module **module)
 {
     tn__cpu_module *fresh = tn__calloc(1, sizeof(*fresh));
@@ -102,12 +102,12 @@ tn__cpu_kernel tn__cpu_module_kernel(const tn__cpu_module *module, const char *n
 
 /* ---- texts ---- */
 
-/* Names in the folder. */
+/* The names of a job's files in the folder. */
 typedef struct names {
     char source[TN__KERNEL_NAME], object[TN__KERNEL_NAME], log[TN__KERNEL_NAME];
 } names;
 
-/* A text on its way through the compiler. */
+/* A text that is being compiled. */
 typedef struct job {
     names n;
     tn__compiling run;
@@ -117,13 +117,13 @@ typedef struct job {
     tn_status status;
 } job;
 
-/* What kernels are called for. */
+/* What one call of tn__cpu_module(s)_load works with. */
 typedef struct call {
     tn__compiler compiler;
     tn__compiler_watch watch;
     tn__kernel_folder folder;
     tn__kernel_progress progress;
-    tn__kernel_file *file; /* those of the folder whose seals have been looked at; NULL: it is one kernel's alone */
+    tn__kernel_file *file; /* files of the folder whose seals have been checked; NULL: the text is a single kernel's */
     int file_count;
 } call;
 
@@ -149,7 +149,7 @@ static void start(call *c, job *j, const char *name, const char *text)
     j->running = j->status == TN_OK;
 }
 
-/* Looks how it is going; leaves a sealed object. */
+/* Checks, or waits, whether a job is done; seals its object if it is. */
 static void look(call *c, job *j, bool wait)
 {
     bool done;
@@ -176,7 +176,7 @@ static void clean_up(call *c, job *j)
 
 /* ---- opening ---- */
 
-/* Opens a file that has every kernel; NULL with *why if it is not so. */
+/* Opens a shared object that has all the kernels; NULL, with the reason in *why, if it has not. */
 static void *open_object(const tn__kernel_folder *folder, const char *name, int count, const char *const *kernel,
                          const char **why)
 {
@@ -197,7 +197,7 @@ static void *open_object(const tn__kernel_folder *folder, const char *name, int 
     return handle;
 }
 
-/* From the folder, if it is there and good. */
+/* Opens a kernel's object from the folder, if it is there and intact. */
 static void *find_object(call *c, const char *key, int count, const char *const *kernel)
 {
     char final[TN__KERNEL_NAME];
@@ -224,7 +224,7 @@ static void *find_object(call *c, const char *key, int count, const char *const 
     return NULL;
 }
 
-/* A compiled job's object under the name that it is to be found by, and opened. */
+/* Links a compiled job's object to its final name, and opens it. */
 static tn_status take_object(call *c, const job *j, const char *key, int count, const char *const *kernel,
                              void **handle)
 {
@@ -322,7 +322,7 @@ typedef struct kernels {
     job *job;
 } kernels;
 
-/* What is loaded already, or in the folder; how many are missing. */
+/* Finds the kernels that are loaded already, or are in the folder; *missing: how many are neither. */
 static tn_status find_kernels(kernels *k, int *missing)
 {
     const tn__program_text *text = &k->program->text;
@@ -357,10 +357,10 @@ static void start_batch(kernels *k, int batch)
     tn__free(text);
 }
 
-/* Waits a little; which of the jobs are done by then. */
+/* Waits a little, then checks which jobs are done. */
 static void look_at_all(kernels *k, int started)
 {
-    enum { PAUSE = 1000000 }; /* ns */
+    enum { PAUSE = 1000000 }; /* nanoseconds */
     int running = 0;
     for (int b = 0; b < started; b++)
         if (k->job[b].running) {
@@ -459,7 +459,7 @@ tn_status tn__cpu_modules_load(const tn__program *program, tn__cpu_module **modu
     return status;
 }
 
-/* Whether a kernel is neither loaded nor in the folder. */
+/* Is a kernel neither loaded nor in the folder? */
 static bool is_missing(const call *c, const char *key)
 {
     char final[TN__KERNEL_NAME];
@@ -470,7 +470,8 @@ static bool is_missing(const call *c, const char *key)
     return !loaded && faccessat(c->folder.file, final, F_OK, 0) != 0;
 }
 
-/* 10 us a byte, and more for long kernels: gcc 12 takes 0.8 s for one of 14 kB, 11 s for 32 kB. */
+/* An estimate of a kernel's compile time: 10 us a byte, and more for long kernels: gcc 12 takes 0.8 s for one of 14 kB,
+ * 11 s for 32 kB. */
 static int64_t nanoseconds_of(const tn__program *program, int kernel)
 {
     double bytes = (double)tn__kernel_bytes(program, kernel), long_one = bytes / 8192;
@@ -494,7 +495,7 @@ int64_t tn__cpu_modules_pause(const tn__program *program)
         }
         tn__kernel_folder_close(&c.folder);
     }
-    if (clean) /* whoever loads the program meets it again */
+    if (clean) /* the error is not lost: loading the program meets it again */
         tn_clear_error();
     tn__free(identity.data);
     tn__free(key);
