@@ -20,7 +20,7 @@ typedef struct histogram_data {
     uint64_t (*key)(const char *at);
     double (*value)(const char *at);
     int64_t n, bins;
-    int64_t to_step, edges_step, from_step; /* in bytes */
+    int64_t to_step, edges_step, from_step; /* strides in bytes */
 } histogram_data;
 
 struct histogram_run {
@@ -137,7 +137,7 @@ static tn_status run_histogram(const tn__cpu_step *step, void *const *buffers, c
         run.edge[i] = data->key(base[1] + i * data->edges_step);
     run.first = data->value(base[1]);
     run.bins_a_unit = (double)data->bins / (data->value(base[1] + data->bins * data->edges_step) - run.first);
-    /* a thread's counters cost about as much as elements do */
+    /* to add up a thread's counters costs about as much as to count elements */
     tn__cpu_for(data->n, data->n / data->bins < 64 ? 1 : 8, some_elements, &run);
     tn__free(run.edge);
     return run.no_memory ? tn__fail_memory("histogram", (size_t)data->bins * sizeof(int64_t)) : TN_OK;

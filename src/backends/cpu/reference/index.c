@@ -26,33 +26,35 @@ enum { INDEXED, INDEX, OTHER, WALKED };
 
 typedef struct index_data index_data;
 
-/* n elements, each to or from its own position; how many before one that is out of range. */
+/* Moves n elements, each to or from its own position; returns how many were moved before one whose position is out of
+ * range. */
 typedef int64_t (*one_by_one)(const index_data *data, char *indexed, const char *index, char *other, int64_t n);
 
 struct index_data {
     int axis;
-    bool alone;           /* there is no other axis */
-    one_by_one each;      /* NULL: strips, of one element where positions vary */
-    int64_t extent;       /* of the indexed axis */
-    int64_t axis_step;    /* of the indexed array, in bytes */
+    bool alone;           /* the indexed axis is the only one */
+    one_by_one each;      /* NULL: strips are moved, of a single element where positions vary */
+    int64_t extent;       /* extent of the indexed axis */
+    int64_t axis_step;    /* stride of the indexed array along that axis, in bytes */
     tn__cpu_space rest;   /* all axes but the inner one */
     int64_t inner;        /* extent of the inner axis */
-    int64_t step[WALKED]; /* along it */
+    int64_t step[WALKED]; /* strides along the inner axis, in bytes */
     int64_t run;          /* elements that share one position: strips where the positions do not vary along `inner` */
-    tn__cpu_cast copy;    /* GATHER's, and of SCATTER_ADD's base */
+    tn__cpu_cast copy;    /* conversion of GATHER's elements, and of the base of SCATTER_ADD */
     tn__cpu_space whole;  /* SCATTER_ADD: output and base */
-    int64_t item;         /* bytes of an element of theirs; 0: of two dtypes */
-    bool same_window;     /* ... which are the same place if their addresses are */
+    int64_t item;         /* bytes of an element of these; 0: their dtypes differ */
+    bool same_window;     /* output and base have the same strides, so they are the same memory if their addresses
+                             are equal */
     tn__cpu_map add;
-    tn__cpu_cast load, other_load, store; /* to and from the dtype computed in; NULL: all are of it */
-    int64_t size;         /* of an element in that */
+    tn__cpu_cast load, other_load, store; /* conversions to and from the compute dtype; NULL: all operands have it */
+    int64_t size;         /* bytes of an element of the compute dtype */
 };
 
 typedef struct index_run {
     const index_data *data;
     char *base[WALKED];
     _Atomic bool fault;
-    int64_t bad; /* some position out of range */
+    int64_t bad; /* a position that is out of range */
 } index_run;
 
 /* Position `index`, counted from the end if negative, or -1 if it is out of range. */
@@ -98,7 +100,7 @@ static const struct {
     one_by_one gather, set;
 } moved[] = {[1] = {gather_1, set_1}, [2] = {gather_2, set_2}, [4] = {gather_4, set_4}, [8] = {gather_8, set_8},
              [16] = {gather_16, set_16}};
-/* Of the others, strips of one are added. */
+/* The functions that add elements one by one; for other dtypes strips of one element are added. */
 static const one_by_one added[TN_DTYPE_COUNT] =
     {[TN_INT8] = add_i8,     [TN_INT16] = add_i16,  [TN_INT32] = add_i32,  [TN_INT64] = add_i64,
      [TN_UINT8] = add_i8,    [TN_UINT16] = add_i16, [TN_UINT32] = add_i32, [TN_UINT64] = add_i64,
@@ -141,7 +143,7 @@ static void scatter_strip(const index_data *data, char *indexed, char *other, in
     data->store(indexed, data->step[INDEXED], sum, data->size, n);
 }
 
-/* Elements begin to end of the inner axis, at every place of the others. */
+/* Calls the function for the elements [begin, end) of the inner axis, at every position along the other axes. */
 static void walk(index_run *run, int64_t begin, int64_t end,
                  void (*strip)(const index_data *data, char *indexed, char *other, int64_t n))
 {
@@ -196,7 +198,7 @@ static void no_strip(const index_data *data, char *indexed, char *other, int64_t
     (void)data, (void)indexed, (void)other, (void)n;
 }
 
-/* Looks at all positions before anything is written. */
+/* Checks all positions before anything is written. */
 static tn_status look(const tn__cpu_step *step, const index_run *run)
 {
     index_data data = *run->data;

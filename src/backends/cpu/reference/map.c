@@ -12,14 +12,14 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-#define MAP_COST 4 /* of an element, beside a load and a store */
+#define MAP_COST 4 /* cost of an element's operation, in units of a load or store */
 
 typedef struct map_data {
     tn__cpu_space space;
     tn__cpu_map map;
     tn__cpu_generate generate;
-    tn__cpu_cast cast[TN__CPU_OPERANDS]; /* NULL: used where it lies */
-    int64_t size[TN__CPU_OPERANDS];      /* of an element in scratch */
+    tn__cpu_cast cast[TN__CPU_OPERANDS]; /* conversion to or from scratch; NULL: the operand is used in place */
+    int64_t size[TN__CPU_OPERANDS];      /* bytes of an element in scratch */
 } map_data;
 
 typedef struct map_run {
@@ -103,9 +103,9 @@ tn_status tn__cpu_prepare_map(tn__cpu_step *step)
 
 /* ---- moves ---- */
 
-enum { SHORT = 24 }; /* elements of rows for each of which a call is too much */
+enum { SHORT = 24 }; /* rows of fewer elements are not worth a call each */
 
-/* m rows of n elements; steps from row to row and within a row. */
+/* Moves m rows of n elements; strides from row to row and within a row. */
 typedef void (*move_rows)(char *to, const int64_t to_step[2], const char *from, const int64_t from_step[2], int64_t m,
                           int64_t n);
 
@@ -132,11 +132,11 @@ static const move_rows movers[TN__CPU_ITEM + 1] = {
 typedef struct move_run {
     const tn__cpu_space *space;
     tn__cpu_cast cast;
-    move_rows rows; /* NULL: rows are long, or cast */
+    move_rows rows; /* NULL: rows are long, or need a conversion */
     char *const *base;
 } move_run;
 
-/* Elements begin to end of short rows: the whole rows among them at once. How many were moved. */
+/* Moves the whole rows among the elements [begin, end) of short rows at once; returns how many elements that were. */
 static int64_t move_short_rows(const move_run *run, const tn__cpu_cursor *at, int64_t begin, int64_t end)
 {
     const tn__cpu_space *space = run->space;

@@ -18,21 +18,22 @@ enum { OUT, IN };
 
 typedef struct reduce_data {
     tn__cpu_space kept;    /* output and input over the axes that stay */
-    tn__cpu_space reduced; /* operand 0: the input over the others */
+    tn__cpu_space reduced; /* operand 0: the input over the reduced axes */
     tn__cpu_reduce f;
-    tn__cpu_reduce wide;      /* what stretches are combined by: f, if they are not widened */
-    tn__cpu_cast load, store; /* to and from the dtype computed in */
-    tn__cpu_cast widen, narrow; /* from that to the one that stretches are combined in, and back */
+    tn__cpu_reduce wide;      /* combines the results of stretches: equal to f unless these are widened */
+    tn__cpu_cast load, store; /* conversions to and from the compute dtype */
+    tn__cpu_cast widen, narrow; /* conversions from the compute dtype to the one in which stretches are combined, and
+                                   back */
     bool widened;
-    bool direct;              /* the input is of the dtype computed in */
-    int64_t size, wide_size;  /* of an element computed in, and of one of `wide` */
-    int64_t blocks;           /* of an inner reduction */
+    bool direct;              /* the input has the compute dtype */
+    int64_t size, wide_size;  /* bytes of an element of the compute dtype, and of one of `wide` */
+    int64_t blocks;           /* number of blocks of an inner reduction */
 } reduce_data;
 
 typedef struct reduce_run {
     const reduce_data *data;
     char *base[TN__CPU_OPERANDS];
-    char *results; /* of blocks, when they are shared out over threads */
+    char *results; /* results of blocks, when threads share the blocks */
 } reduce_run;
 
 typedef union cell {
@@ -40,7 +41,8 @@ typedef union cell {
     int64_t align;
 } cell;
 
-/* The next n <= TN__CPU_STRIP elements in C order, in place where they lie dense, else through `scratch`. */
+/* Returns the next n <= TN__CPU_STRIP elements in C order: in place if they are contiguous, else copied to
+ * `scratch`. */
 static const char *fetch(const reduce_data *data, tn__cpu_cursor *at, char *scratch, int64_t n)
 {
     int64_t step = tn__cpu_space_step(at->space, 0);
@@ -104,7 +106,7 @@ static void reduce_inner(const reduce_data *data, char *input, void *result)
     memcpy(result, lane, data->wide_size);
 }
 
-/* Puts results where they belong. */
+/* Converts and stores results to the output. */
 static void store(const reduce_data *data, char *to, int64_t step, char *result, int64_t n)
 {
     _Alignas(64) char narrow[TN__CPU_STRIP * TN__CPU_ITEM];
@@ -163,10 +165,10 @@ static tn_status inner_run_step(const tn__cpu_step *step, void *const *buffers, 
 typedef struct outer_run {
     const reduce_data *data;
     tn__cpu_cursor at; /* the next row */
-    int64_t step, n;   /* of a row */
+    int64_t step, n;   /* stride between rows, and length of a row */
 } outer_run;
 
-/* Combines so many rows in turn, in the dtype computed in. */
+/* Combines `rows` rows one after another, in the compute dtype. */
 static void rows_in_turn(outer_run *run, int64_t rows, char *sum)
 {
     const reduce_data *data = run->data;
@@ -181,7 +183,7 @@ static void rows_in_turn(outer_run *run, int64_t rows, char *sum)
     }
 }
 
-/* A block of rows, a stretch after the other where these are widened. */
+/* Combines a block of rows, one stretch after another where these are widened. */
 static void outer_block(outer_run *run, int64_t rows, char *sum)
 {
     const reduce_data *data = run->data;
@@ -283,7 +285,7 @@ static bool is_inner(const tn__operand *in, uint32_t axes)
     return true;
 }
 
-/* Do stretches of this reduction go on in the dtype of twice the precision? */
+/* Prepares the combination of stretches in twice the precision, if this reduction has it. */
 static void prepare_wide(reduce_data *data, int op, tn_dtype dtype, tn_dtype work, bool inner)
 {
     tn_dtype wide = tn__dtype_wide(work);

@@ -16,11 +16,11 @@
 #include "core/memory.h"
 #include "ops/scalar.h"
 
-#define SEARCH_COST 32 /* of a value */
+#define SEARCH_COST 32 /* cost of a search for one value */
 
 typedef struct rows_data rows_data;
 
-/* One row: its operands' addresses, and scratch memory. */
+/* A function that computes one row, from its operands' addresses, with scratch memory. */
 typedef void (*row_function)(const rows_data *data, char *const *p, void *scratch);
 
 typedef struct scan_functions {
@@ -33,15 +33,15 @@ struct rows_data {
     tn__cpu_search search;
     tn__cpu_space rest;   /* all axes but the last */
     int64_t count[3];     /* elements of a row of each operand */
-    int64_t step[3];      /* along it, in bytes */
+    int64_t step[3];      /* strides along a row, in bytes */
     bool right;           /* SEARCH_RIGHT */
     bool searches;        /* SEARCH_LEFT, SEARCH_RIGHT */
     bool positions;       /* ARGSORT, ARGPARTITION, LARGEST */
     bool largest;         /* LARGEST */
-    int64_t place;        /* that a partition is about; -1: all, they are sorted */
+    int64_t place;        /* the position that a partition is about; -1: the row is sorted */
     tn_dtype dtype;       /* of input 0 */
     size_t scratch;       /* bytes a thread needs */
-    size_t scratch_together; /* of rows that are sorted several at a time; 0: they are not */
+    size_t scratch_together; /* bytes of scratch for rows that are sorted several at a time; 0: they are not */
 };
 
 typedef struct rows_run {
@@ -52,7 +52,7 @@ typedef struct rows_run {
 
 /* ---- sorting ---- */
 
-/* Of the order of n elements, in whole lines of the cache. */
+/* Bytes of the order (positions) of n elements, rounded up to whole cache lines. */
 static size_t order_bytes(int64_t n) { return (size_t)(n + 7) / 8 * 64; }
 
 static tn__cpu_sort_row sort_of(const rows_data *data, char *const *p)
@@ -61,7 +61,7 @@ static tn__cpu_sort_row sort_of(const rows_data *data, char *const *p)
                               .from_step = data->step[1], .to = p[0], .to_step = data->step[0]};
 }
 
-/* The end of the sorted order, which takes the beginning of the scratch memory. */
+/* Finds the largest elements as the end of the sorted order, which is made at the beginning of the scratch memory. */
 static void find_largest(const rows_data *data, char *const *p, void *scratch, int team)
 {
     int64_t *order = scratch;
@@ -214,8 +214,8 @@ static void scan_row(const rows_data *data, char *const *p, void *scratch)
 static const struct {
     int op;
     row_function function;
-    int scan;     /* of scan_functions; -1: none */
-    bool scratch; /* sorts */
+    int scan;     /* row of scan_functions; -1: none */
+    bool scratch; /* needs scratch memory for sorting */
 } operations[] = {
     {TN__OP_SORT, sort_row, -1, true},         {TN__OP_ARGSORT, sort_row, -1, true},
     {TN__OP_PARTITION, sort_row, -1, true},    {TN__OP_ARGPARTITION, sort_row, -1, true},
@@ -226,7 +226,7 @@ static const struct {
     {TN__OP_CUMMAX, scan_row, 2, false},       {TN__OP_CUMMIN, scan_row, 3, false},
 };
 
-/* Rows that are sorted or searched, fewer than threads: all threads work on each. */
+/* Sorts or searches rows when there are fewer rows than threads: all threads work on each row. */
 static void by_all_threads(rows_run *run, int team)
 {
     const rows_data *data = run->data;
