@@ -15,7 +15,7 @@
 #include "core/memory.h"
 
 struct tn__executable {
-    tn__cpu_module **module; /* by the number of a step's code; NULL: no kernels */
+    tn__cpu_module **module; /* modules, indexed by the number of a step's code; NULL: no kernels */
     int module_count;
     int step_count;
     tn__cpu_step step[];
@@ -35,7 +35,7 @@ static void cpu_release(tn__device *device, void *memory, size_t bytes)
     tn__free(memory);
 }
 
-/* Reading, writing and copying: all memory is the host's. */
+/* Reads, writes and copies are the same: all memory is host memory. */
 static tn_status cpu_move(tn__device *device, void *to, const void *from, size_t bytes)
 {
     (void)device;
@@ -62,7 +62,7 @@ static void cpu_unload(tn__executable *executable)
     tn__free(executable);
 }
 
-/* A text that is only to be compiled as a whole: all steps have code 0. */
+/* Loads a text that does not mark where kernels begin, and so is compiled as a whole: all steps have code 0. */
 static tn_status load_whole(const tn__program *program, tn__executable *executable)
 {
     const char **kernel = tn__calloc(program->step_count, sizeof(*kernel));

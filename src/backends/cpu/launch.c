@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users' raw kernels on the CPU: a C source is compiled with one function behind it, which takes the arguments from a
- * table and calls the user's, so that the compiler checks and converts them.
+ * Users' raw kernels on the CPU: a C source is compiled with one function appended to it, which takes the arguments
+ * from a table and calls the user's function, so that the compiler checks and converts them.
  */
 #include "device/launch.h"
 
@@ -16,7 +16,7 @@
 
 #define ENTRY "tn_launched"
 
-/* What has been loaded: by source, name and kinds of arguments. They stay until the process ends. */
+/* A loaded kernel, found by source, name and kinds of arguments; it stays until the process ends. */
 typedef struct launched {
     tn__launch like;
     tn__cpu_module *module;
@@ -74,7 +74,7 @@ static tn_status load(const tn__launch *l, launched **made)
     fresh->kernel = tn__cpu_module_kernel(fresh->module, ENTRY);
     pthread_mutex_lock(&lock);
     fresh->next = first;
-    *made = first = fresh; /* two threads may load the same: one module, two entries */
+    *made = first = fresh; /* if two threads load the same kernel, there are two entries of one module */
     pthread_mutex_unlock(&lock);
     return TN_OK;
 }
