@@ -13,13 +13,14 @@
 #include "ops/ops.h"
 
 #define PIECE     16  /* bytes of a line that a thread moves at once */
-#define BATCH     4   /* of them, or of elements, at most; as copy.cuh has it */
+#define BATCH     4   /* most pieces, or elements, of a thread; the same in copy.cuh */
 #define THREADS   256
 #define FEW_WORDS 96
-#define MOST_WORDS 508 /* all that a kernel takes by value, less what is in front of and behind them */
-#define MOST_ELEMENTS ((int64_t)1 << 30) /* of a window: units of more would need longer numbers */
+#define MOST_WORDS 508 /* words of parameters that a kernel can take by value, less those before and after the
+                          windows */
+#define MOST_ELEMENTS ((int64_t)1 << 30) /* most elements of a window: a unit's number has 32 bits */
 
-/* What copy.cuh calls a part, and its axes. */
+/* A part and its axes, as copy.cuh has them. */
 typedef struct part {
     uint64_t to, from;
     int64_t line;
@@ -41,17 +42,17 @@ typedef struct parts {
     };
 } parts;
 
-/* A window whose elements have 32-bit numbers. Axes from the one along which they are nearest in the output. */
+/* A window whose elements have 32-bit numbers. Its axes are in ascending order of the output's strides. */
 typedef struct window {
     int output, input, scalar; /* input < 0: a fill */
     int ndim;
     int64_t dim[TN_MAX_NDIM], to[TN_MAX_NDIM], from[TN_MAX_NDIM]; /* strides in elements */
-    int64_t to_offset, from_offset; /* beside the operands' own */
+    int64_t to_offset, from_offset; /* offsets in addition to the operands' own */
 } window;
 
 typedef struct move_data {
-    size_t bytes; /* of one piece without gaps on both sides, else 0 */
-    size_t size;  /* of an element */
+    size_t bytes; /* bytes, if the window is contiguous in both operands; else 0 */
+    size_t size;  /* bytes of an element */
     int count;
     window window[];
 } move_data;
@@ -91,7 +92,7 @@ static bool window_of(const tn__step *s, int k, window *w)
     return true;
 }
 
-/* Neighbours in both operands; one element is a line, too. */
+/* Are neighbours along the first axis contiguous in both operands? A single element is a line, too. */
 static bool has_lines(const window *w) { return w->ndim == 0 || (w->to[0] == 1 && (w->input < 0 || w->from[0] == 1)); }
 
 static int axes_of(const window *w) { return w->ndim <= 1 && has_lines(w) ? 0 : w->ndim; }
@@ -106,7 +107,7 @@ static int64_t size_of(const window *w)
     return size;
 }
 
-/* Appends the window, in halves where it is too large; `list` may be NULL. */
+/* Appends the window, halved while it is too large; `list` may be NULL: then it only counts. */
 static int append(window w, window *list, int count)
 {
     if (size_of(&w) <= MOST_ELEMENTS) {
@@ -148,7 +149,7 @@ static axis axis_of(int64_t extent, int64_t to, int64_t from)
                   .shift = shift, .to = to, .from = from};
 }
 
-/* Pieces of a line at most, wherever the lines of the window begin. */
+/* The most pieces that a line takes, wherever it begins. */
 static int64_t pieces(const window *w, uint64_t to, int64_t size, int64_t line)
 {
     int64_t begin = (int64_t)(to % PIECE);
@@ -158,7 +159,7 @@ static int64_t pieces(const window *w, uint64_t to, int64_t size, int64_t line)
     return (begin + line + PIECE - 1) / PIECE;
 }
 
-/* The element in all of a word. */
+/* A word that repeats the element. */
 static uint64_t repeated(uint64_t element, size_t size)
 {
     for (size_t bytes = size; bytes < sizeof element; bytes *= 2)
@@ -166,7 +167,7 @@ static uint64_t repeated(uint64_t element, size_t size)
     return element;
 }
 
-/* By lines where their pieces are mostly full, else by elements. */
+/* Makes a window's part: by lines if their pieces are mostly full, else by elements. */
 static part part_of(const move_data *data, const window *w, const tn__cuda_step *step, const tn__cuda_run *run,
                     axis *axes)
 {
@@ -195,7 +196,7 @@ static part part_of(const move_data *data, const window *w, const tn__cuda_step 
     return p;
 }
 
-/* Blocks of the parts, each thread of which has `batch` units. */
+/* Assigns blocks to the parts, with `batch` units a thread; returns the number of blocks. */
 static int64_t share_out(part *list, uint32_t count, uint32_t batch, bool *even)
 {
     int64_t blocks = 0, first = 0;
@@ -213,7 +214,7 @@ static int64_t share_out(part *list, uint32_t count, uint32_t batch, bool *even)
 
 static const char *label_of(const tn__step *s) { return s->op == TN__OP_CONST ? "const" : "copy"; }
 
-/* Launches parts, whose axes lie behind them. */
+/* Launches parts; their axes are stored after them. */
 static tn_status launch(const tn__cuda_step *step, const tn__cuda_run *run, parts *all, const axis *axes, int count)
 {
     CUdeviceptr guard = tn__cuda_guard(step, run);
@@ -231,7 +232,7 @@ static tn_status launch(const tn__cuda_step *step, const tn__cuda_run *run, part
     return tn__cuda_launch(run, step->function, blocks, THREADS, 0, params, label_of(step->step));
 }
 
-/* As many windows at a time as a launch takes: how many does not depend on addresses. */
+/* Launches as many windows at a time as fit into a kernel's parameters; their number does not depend on addresses. */
 static tn_status start_windows(const tn__cuda_step *step, const tn__cuda_run *run)
 {
     const move_data *data = step->data;

@@ -10,7 +10,7 @@
 typedef long long i64;
 typedef unsigned long long u64;
 #define SIZE    ((int)sizeof(S))
-#define BATCH   4 /* units a thread */
+#define BATCH   4 /* units that a thread copies */
 #define THREADS 256
 
 /* A window: its units, which are 16 bytes of a line, or an element where it has no lines. (As copy.c has it.) */
@@ -39,7 +39,7 @@ struct parts {
 
 __device__ inline unsigned quotient(unsigned x, const axis &a) { return (unsigned)((u64)x * a.magic >> a.shift); }
 
-/* Number `rest` among the axes from the second one on. */
+/* Adds to both addresses the offset of the unit number `rest` along the axes from the second one on. */
 __device__ inline void go_along(const part &p, const axis *axes, unsigned rest, u64 &to, u64 &from)
 {
 #pragma unroll 1
@@ -51,7 +51,7 @@ __device__ inline void go_along(const part &p, const axis *axes, unsigned rest, 
     }
 }
 
-/* 16 bytes that lie `bytes` behind an aligned place. */
+/* The 16 bytes that begin `bytes` bytes after an aligned address, whose two aligned pieces are a and b. */
 __device__ inline uint4 shifted(uint4 a, uint4 b, unsigned bytes)
 {
     unsigned w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
@@ -167,7 +167,7 @@ __device__ inline void move_elements(const part &p, const axis *axes, unsigned f
         if (q < (int)batch && first + q * THREADS < p.count) *(S *)to[q] = value[q];
 }
 
-/* The last part whose first block is no later than this one. */
+/* The part that a block belongs to: the last one whose first block is not later. */
 __device__ inline unsigned part_of(const part *p, unsigned count, unsigned block)
 {
     unsigned low = 0;

@@ -69,7 +69,7 @@ static tn_status start_scan(const tn__cuda_step *step, const tn__cuda_run *run)
     work.from = tn__cuda_address(run, &step->step->operand[1]);
     work.guard = tn__cuda_guard(step, run);
     void *params[] = {(void *)&data->rows.walk, &work,
-                      (void *)&data->rows.count[0]}; /* the last one is of nonzero alone */
+                      (void *)&data->rows.count[0]}; /* the last parameter is for nonzero only */
     if (data->state == NULL) {
         int lanes = data->shorter < SCAN_SPAN ? data->shorter / SCAN_FOUR : 32;
         int64_t each = data->shorter ? SCAN_THREADS / lanes : 1, blocks = (rows + each - 1) / each;
@@ -106,7 +106,8 @@ tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device)
     *work = (scan_work){.n = rows.count[1], .from_step = rows.step[1], .to_step = rows.step[0]};
     bool finds = step->step->op == TN__OP_NONZERO;
     data->shorter = finds ? 0 : scan_shorter(work->n);
-    bool alone = !finds && !data->shorter && work->n <= SCAN_TILE && rows.walk.size <= INT_MAX; /* a block has a row */
+    bool alone = !finds && !data->shorter && work->n <= SCAN_TILE && rows.walk.size <= INT_MAX; /* a single block takes
+                                                                                                   a whole row */
     char *text = finds ? tn__cuda_text_nonzero()
                        : tn__cuda_text_scan(step->step->operand[1].dtype, step->step->op, data->shorter);
     tn_status status = tn__cuda_own_kernel(
@@ -142,7 +143,7 @@ enum { GUIDED_THREADS = 512, GUIDED_CELLS = 4096, GUIDED_KEYS = 48 << 10, GUIDED
 
 typedef struct search_data {
     tn__cuda_rows rows;
-    int shared; /* bytes that search_guided wants; 0: by halving */
+    int shared; /* bytes of shared memory for search_guided; 0: search by bisection */
 } search_data;
 
 static tn_status start_search(const tn__cuda_step *step, const tn__cuda_run *run)

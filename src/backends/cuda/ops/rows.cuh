@@ -5,7 +5,7 @@
  *     KEY_...    one of KEY_UNSIGNED, KEY_SIGNED, KEY_FLOAT (then INFINITE_BITS: those of infinity)
  * and struct walk with places(): the rows are its elements, at[k] where a row of operand k begins.
  */
-/* A word in the order of the elements. NaN comes last; zeros of either sign are equal. */
+/* A word that is ordered as the elements are. NaN comes last; zeros of either sign are equal. */
 static __device__ __forceinline__ E key_of(E x)
 {
     constexpr E top = (E)((E)1 << (E_BITS - 1));
@@ -21,8 +21,8 @@ static __device__ __forceinline__ E key_of(E x)
 #endif
 }
 
-/* What moves in sorts: without POSITIONS a number in the order of the elements that they can be had back from; NaN is
- * positive, -0 before 0. */
+/* What a sort moves: without POSITIONS, a number that is ordered as the elements are and from which they can be
+ * recovered; NaN is positive, and -0 before 0. */
 static __device__ __forceinline__ E moved(E x)
 {
 #if defined(KEY_FLOAT) && !defined(POSITIONS)

@@ -6,7 +6,7 @@
 
 #include "backends/cuda/runtime/cuda.h"
 
-/* The rows of a step: a walk over all axes but the last, and how many elements a row has and their distance. */
+/* The rows of a step: a loop over all axes but the last, the elements of a row, and their strides. */
 typedef struct tn__cuda_rows {
     tn__cuda_walk walk;
     int64_t count[TN__CUDA_WALK_OPERANDS], step[TN__CUDA_WALK_OPERANDS];
@@ -15,9 +15,10 @@ typedef struct tn__cuda_rows {
 bool tn__cuda_rows_of(const tn__step *step, tn__cuda_rows *rows);
 
 tn_status tn__cuda_prepare_sort(tn__cuda_step *step, tn__cuda_device *device);   /* SORT, ARGSORT */
-/* Of keys below `limit`, which have no bytes beyond the last of these; what else there is may come anywhere. */
+/* Tells a sort that its keys are below `limit`, so that their higher bytes need not be sorted by; other keys may end up
+ * anywhere. */
 void tn__cuda_sort_below(tn__cuda_step *step, uint64_t limit);
-/* Whether rows of n elements are few enough for a few threads, and the step for those. */
+/* Are rows of n elements short enough to be sorted by a few threads each? */
 bool tn__cuda_sorts_rows(const tn__step *step, int64_t n);
 tn_status tn__cuda_prepare_sort_rows(tn__cuda_step *step, tn__cuda_device *device, const tn__cuda_rows *rows);
 tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device);   /* CUMSUM .. CUMMIN, NONZERO */

@@ -32,10 +32,10 @@ struct scan_state {
 struct scan_work {
     const S *from;
     S *to;
-    i64 n, tiles, groups; /* of a row */
+    i64 n, tiles, groups; /* elements, tiles and groups of a row */
     i64 from_step, to_step;
     u64 *ticket;
-    scan_state *totals, *before; /* of tiles; of what comes before each group */
+    scan_state *totals, *before; /* totals of tiles; totals of all that comes before each group */
     const u64 *guard;
 };
 
@@ -56,7 +56,7 @@ static __device__ __forceinline__ void publish(scan_state *state, W value)
 
 static __device__ __forceinline__ u64 flag_of(const scan_state *state) { return *(const volatile u64 *)&state->flag; }
 
-/* `flag`: what was last seen of it. */
+/* Waits until a value has been published; `flag` is the flag as last read. */
 static __device__ __forceinline__ W wait_for(const scan_state *state, u64 flag)
 {
     while (flag == 0)
@@ -70,7 +70,7 @@ static __device__ __forceinline__ W wait_for(const scan_state *state, u64 flag)
     return word.value;
 }
 
-/* Everything up to this lane, of LANES neighbours. */
+/* The combination of the values of all lanes up to this one, among LANES neighbours. */
 template <int LANES> static __device__ __forceinline__ W warp_scan(W x)
 {
     const int lane = threadIdx.x & (LANES - 1);
@@ -240,7 +240,7 @@ static __device__ __forceinline__ void store_tile(W (*v)[FOUR], const scan_work 
     }
 }
 
-/* Rows of one tile each, which wait for nobody. */
+/* Scans rows of a single tile each, which need not wait for other blocks. */
 extern "C" __global__ void __launch_bounds__(THREADS) scan_row(const __grid_constant__ walk w,
                                                                const __grid_constant__ scan_work work)
 {
@@ -275,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant
     store_tile(v, work, work.to + at[0], begin, combine(before_block, before));
 }
 
-/* Before a scan: nobody has a ticket, nothing is published. */
+/* Resets the state before a scan: no ticket has been taken, nothing has been published. */
 extern "C" __global__ void scan_clear(const __grid_constant__ scan_work work, i64 rows)
 {
     const i64 totals = rows * work.tiles, all = totals + rows * work.groups;

@@ -32,7 +32,7 @@ typedef struct scatter_data {
     tn__cuda_sorted_sums *sums;  /* SORTED */
 } scatter_data;
 
-/* Bytes of a dtype that atomics add, else 0. */
+/* Bytes of a dtype that atomic instructions can add, else 0. */
 static int atomic_bytes(tn_dtype dtype)
 {
     int size = tn__dtypes[dtype].size;
@@ -116,7 +116,7 @@ static void free_scatter(const tn__cuda_step *step, tn__cuda_device *device)
         tn__device_release(device->owner, data->last, data->last_bytes);
 }
 
-/* Of what no atomics add. */
+/* The way of sums in a dtype that atomic instructions cannot add. */
 static scatter_way way_of_sums(tn_dtype dtype, const scatter_data *data)
 {
     const tn__cuda_scatter_args *args = &data->args;
@@ -196,7 +196,7 @@ tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device)
                                          .add = s->op == TN__OP_SCATTER_ADD};
     data->way = way_of(s, data);
     step->may_fail = true;
-    step->opaque = true; /* in place or not, it starts this or that */
+    step->opaque = true; /* what it starts depends on whether the output is the base's memory */
     step->fault_extent = data->args.extent;
     data->base = (tn__cuda_step){.step = s, .program = step->program, .number = step->number,
                                  .overwrites = step->overwrites};
