@@ -8,8 +8,8 @@
 #include "backends/builtin.h"
 #include "device/program.h"
 
-/* Addresses are handed out once and never again; nothing is behind them. The first page's are left out, so that an
- * address is never NULL. */
+/* The next address to hand out; none is handed out twice, and there is no memory at them. The first page is left out,
+ * so that no address is NULL. */
 static _Atomic uintptr_t next_address = 4096;
 
 static void *null_allocate(tn__device *device, size_t bytes)
@@ -42,7 +42,7 @@ static tn_status null_write(tn__device *device, void *memory, const void *host, 
     return TN_OK;
 }
 
-/* An executable that does nothing is one and the same for every program. */
+/* All programs share one executable, which does nothing. */
 struct tn__executable {
     char unused;
 };
