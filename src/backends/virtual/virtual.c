@@ -3,8 +3,8 @@
  * Virtual devices: the CPU seen as several devices, each with its own memory and statistics, so that all that is about
  * many devices can be tested on any machine. Programs run on the CPU's backend.
  *
- * As on a GPU, the host cannot read the memory through its addresses: a virtual address is the real one beyond a
- * distance at which no program has memory, so that who reads it all the same stops there and then.
+ * As on a GPU, the host cannot read the memory through its addresses: a virtual address is the real one plus a fixed
+ * distance at which no program has memory, so that code that reads it regardless crashes at once.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static int virtual_count(const char **why)
     char *end = NULL;
     long count = text && *text ? strtol(text, &end, 10) : USUAL_COUNT;
     if (end && (end == text || *end)) {
-        static atomic_bool said; /* who asks for devices asks often */
+        static atomic_bool said; /* programs ask for devices repeatedly */
         if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
             tn__log(TN__LOG_WARN, "device",
                     "TANSO_VIRTUAL_DEVICES: expected a number, 0 to %d; got '%s': going on with %d", MOST_COUNT, text,
@@ -39,7 +39,7 @@ static int virtual_count(const char **why)
     return count <= 0 ? 0 : count > MOST_COUNT ? MOST_COUNT : (int)count;
 }
 
-/* The device behind; there whenever a virtual one is, because virtual_open opened it. */
+/* The CPU device that a virtual one is part of; virtual_open has opened it. */
 static tn__device *behind(const tn__device *device)
 {
     return device->backend_data;
@@ -72,7 +72,7 @@ static tn_status virtual_read(tn__device *device, void *host, const void *memory
     return behind(device)->ops->read(behind(device), host, real(memory), bytes);
 }
 
-/* As from a GPU, the bytes are not there when they are first asked for. */
+/* A read that has begun: as from a GPU, the bytes are not there at once. */
 typedef struct begun {
     bool asked;
     char bytes[];
@@ -132,7 +132,8 @@ static bool virtual_convolves(tn__device *device, const tn__step *step)
     return behind(device)->ops->convolves(behind(device), step);
 }
 
-/* A virtual address among the numbers of a launch cannot be told from a number: only pointers are turned. */
+/* Pointers of a launch are translated to real addresses; a virtual address that is passed as a number cannot be told
+ * from other numbers. */
 static tn_status virtual_launch(tn__device *device, const tn__launch *launch)
 {
     tn__launch real_launch = *launch;
@@ -146,7 +147,7 @@ static tn_status virtual_launch(tn__device *device, const tn__launch *launch)
 
 struct tn__executable {
     tn__device *cpu;
-    tn__executable *loaded; /* by the CPU's backend, whose struct of this name is another */
+    tn__executable *loaded; /* loaded by the CPU's backend, which has a different struct of this name */
     int buffer_count;
 };
 
