@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads backends from libtanso-<name>.so: in the folder $TANSO_PLUGIN_DIR names, else beside the object that holds this
- * code. CUDA's kind is there without its plug-in: where that cannot be had, the reason is kept for whoever asks. Other
- * kinds are there once they have been asked for by name.
+ * Loads backends from libtanso-<name>.so: from the folder $TANSO_PLUGIN_DIR, else from beside the object that contains
+ * this code. The CUDA kind is registered even without its plug-in: if that cannot be loaded, the reason is kept for
+ * error messages. Other kinds are registered when a device of that name is first asked for.
  */
 #include "backends/plugin.h"
 
@@ -25,7 +25,7 @@ typedef struct reason {
     char text[2 * PATH_MAX];
 } reason;
 
-/* The plug-in of an opened object, if it may be used with this library. */
+/* The plug-in that an opened object exports, if its version fits this library; NULL with the reason. */
 static const tn__plugin *accept(void *handle, const char *name, const char *path, reason *why)
 {
     char symbol[48];
@@ -44,7 +44,7 @@ static const tn__plugin *accept(void *handle, const char *name, const char *path
     return plugin;
 }
 
-/* `title`: "CUDA". NULL with the reason. */
+/* Loads a plug-in; `title` is its name in messages, such as "CUDA". NULL with the reason. */
 static const tn__plugin *load_from(const char *name, const char *title, const char *path, reason *why)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -54,7 +54,7 @@ static const tn__plugin *load_from(const char *name, const char *title, const ch
     }
     const tn__plugin *plugin = accept(handle, name, path, why);
     if (plugin == NULL)
-        dlclose(handle); /* an accepted one stays for the process */
+        dlclose(handle); /* an accepted one stays loaded until the process ends */
     else
         tn__log(TN__LOG_DEBUG, "backends", "loaded %s", path);
     return plugin;

@@ -16,11 +16,12 @@ typedef struct tn__plugin {
 } tn__plugin;
 
 TN__PLUGIN_BEGIN
-/* Of libtanso-cuda.so. Weak: absent, NULL, where it is not linked in. */
+/* CUDA's plug-in if its objects are linked into the program. Weak: NULL if they are not. */
 extern const tn__plugin tn__plugin_cuda __attribute__((weak));
 TN__PLUGIN_END
 
-/* The backend that stands for it in the library's table: loads the plug-in when a CUDA device is first asked about. */
+/* The entry for CUDA in the library's table of backends; it loads the plug-in when a CUDA device is first asked
+ * about. */
 extern const tn__backend tn__backend_cuda;
 
 #endif
