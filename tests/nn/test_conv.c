@@ -162,6 +162,22 @@ static void test_values(void **state)
     check_fine();
 }
 
+/* Groups along three axes in 16 bits, of which a library's gradients by weights were wrong in a third of all shapes. */
+static void test_groups_of_volumes(void **state)
+{
+    (void)state;
+    tn_set_compile(TN_COMPILE_NEVER);
+    for (int done = 0; done < 24;) {
+        problem p = random_problem(1);
+        if (p.axes < AXES || p.groups == 1)
+            continue;
+        bool half = done++ % 2 == 0;
+        TN_SCOPE check_problem(&p, half ? TN_FLOAT16 : TN_BFLOAT16, half ? 3e-3 : 2e-2);
+    }
+    tn_set_compile(TN_COMPILE_AUTO);
+    check_fine();
+}
+
 /* The transpose is what the gradient by the data is. */
 static void test_transposed(void **state)
 {
@@ -392,8 +408,9 @@ static void test_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_transposed), cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_padding), cmocka_unit_test(test_refused),    cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_groups_of_volumes), cmocka_unit_test(test_transposed),
+        cmocka_unit_test(test_gradients),  cmocka_unit_test(test_padding),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_layers),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
