@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of rows and a column, or a row and columns, that lie well: each a sum in lanes, which do not wait for one
- * another as the steps of one sum do, then of the lanes in halves. And those of a column and a row, multiples of the
- * row one after the other: tiles of several rows would write to several places at a time.
+ * Products of rows and a column, or of a row and columns, that are contiguous along k: each is summed in independent
+ * lanes of a vector, which are then combined by halves. And products of a column and a row: multiples of the row, one
+ * after another, as tiles of several rows would write to several places at once.
  */
 #include "backends/cpu/base/parallel.h"
 #include "backends/cpu/matmul/matmul.h"

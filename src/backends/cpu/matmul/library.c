@@ -48,8 +48,8 @@ static bool multiply_f64(const tn__matmul_product *p)
  * of threads changes no bit. On 2 cores the threads share 100x784x1000 in 583 us so, and in 654 us by oneDNN's own cut;
  * its transpose's product, 784x100x1000, in 588 and 812 us, 100x1000x10 in 21 and 25 us.
  */
-#define BLOCKS          4    /* each way */
-#define LEAST_ROWS      24   /* of a block */
+#define BLOCKS          4    /* most blocks in each direction */
+#define LEAST_ROWS      24   /* least rows of a block */
 #define LEAST_COLUMNS   128
 #define MOST_ROWS       256
 #define MOST_COLUMNS    1024
@@ -117,12 +117,12 @@ static bool multiply_f32(const tn__matmul_product *p)
 
 /* ---- what a step needs ---- */
 
-/* A matrix of a step as the library takes it. */
+/* A matrix of a step, as it is passed to the library. */
 typedef struct form {
-    bool scratch;        /* copied: the strides or the dtype do not fit */
+    bool scratch;        /* the matrix is copied to scratch, as its strides or dtype do not fit */
     bool transposed;
     int64_t ld;
-    int64_t offset;      /* in scratch, bytes */
+    int64_t offset;      /* offset in scratch, in bytes */
     tn__cpu_space copy;  /* scratch (operand 0) and the matrix (operand 1) */
     tn__cpu_cast load, store;
 } form;
@@ -132,12 +132,12 @@ typedef struct library {
     bool (*multiply)(const tn__matmul_product *p);
     form form[TN__MATMUL_OPERANDS];
     bool swapped;           /* out is a transpose: its transpose is computed, of b' and a' */
-    int team;               /* of packed tiles, */
+    int team;               /* threads of packed tiles, */
     size_t workspace;       /* and their memory's offset in scratch */
-    bool shared;            /* batches are shared out over threads */
+    bool shared;            /* the batch's products are divided among threads */
     size_t scratch_bytes;
-    char *scratch;          /* behind this struct */
-    atomic_flag busy;       /* somebody uses it: another thread makes its own */
+    char *scratch;          /* memory after this struct */
+    atomic_flag busy;       /* scratch is in use: another thread allocates its own */
 } library;
 
 typedef struct library_run {
@@ -161,7 +161,7 @@ static tn__matmul_product product_of(const library *data, const tn__matmul_matri
     return (tn__matmul_product){.m = mm->n, .n = mm->m, .k = mm->k, .a = b, .b = a, .out = out, .beta = mm->beta};
 }
 
-/* One batch. */
+/* Computes one product of the batch. */
 static void multiply_one(library_run *run, char *const *place)
 {
     const library *data = run->data;
@@ -226,7 +226,8 @@ static tn_status library_run_step(const tn__cpu_step *step, void *const *buffers
 
 /* ---- preparation ---- */
 
-/* The matrix of `rows` by `columns` as it lies: true if it is row-major or a transpose with a leading dimension. */
+/* Describes a matrix of `rows` by `columns` in place; false if it is neither row-major nor a transpose with a leading
+ * dimension. */
 static bool lies_well(form *form, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step)
 {
     if ((column_step == 1 || columns == 1) && (row_step >= columns || rows == 1)) {

@@ -8,7 +8,7 @@
 
 enum { TN__MATMUL_OUT, TN__MATMUL_A, TN__MATMUL_B, TN__MATMUL_OPERANDS };
 
-/* What every way of multiplying needs; steps in bytes. */
+/* A product as every way of computing it needs it; strides in bytes. */
 typedef struct tn__matmul {
     int64_t m, n, k;
     struct {
@@ -47,7 +47,7 @@ typedef struct tn__matmul_product {
 void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars);
 
-/* By oneDNN or CBLAS where one is built in and fits, else by plain loops. */
+/* Prepares the product by oneDNN or CBLAS if one is built in and fits, else by plain loops. */
 tn_status tn__matmul_prepare_library(tn__cpu_step *step);
 /* float32 by register tiles: whether they are the fastest for such a product (its places and alpha are not looked at),
  * and doing it. */
@@ -57,9 +57,9 @@ bool tn__matmul_tile(const tn__matmul_product *p);
  * loops. */
 bool tn__matmul_packed_suits(const tn__matmul_product *p);
 bool tn__matmul_packed_can(const tn__matmul_product *p);
-int tn__matmul_packed_team(const tn__matmul_product *p); /* threads that it is worth */
+int tn__matmul_packed_team(const tn__matmul_product *p); /* the number of threads that the product is worth */
 size_t tn__matmul_packed_bytes(const tn__matmul_product *p);
-void tn__matmul_packed_prepare(size_t bytes); /* may give all such products memory in common, besides */
+void tn__matmul_packed_prepare(size_t bytes); /* also may allocate memory that all such products share */
 bool tn__matmul_packed(const tn__matmul_product *p);
 /* Rows times a column, or a row times columns: whether they are next to one another along k, and doing it. */
 bool tn__matmul_dot_suits(const tn__matmul_product *p);

@@ -25,18 +25,18 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#define DEEPEST     1024     /* of k at a time: a panel of 32 columns is 128 KiB */
-#define GROUP_BYTES (448 << 10) /* of packed rows that a piece goes through, which stay in the second-level cache */
-#define ROWS_BYTES  (4 << 20)   /* of packed rows at a time */
-#define AHEAD       12       /* rows of b that are asked for while one is packed */
-#define LEAST       4096     /* multiplications of a product that is worth packing where plain loops are the other
-                                way */
-#define HIGHEST     16       /* rows of any tile, and one */
+#define DEEPEST     1024     /* positions of k at a time: a panel of 32 columns is 128 KiB */
+#define GROUP_BYTES (448 << 10) /* bytes of packed rows that a piece uses, which stay in the second-level cache */
+#define ROWS_BYTES  (4 << 20)   /* bytes of packed rows at a time */
+#define AHEAD       12       /* rows of b that are prefetched while one is packed */
+#define LEAST       4096     /* least multiplications of a product that is packed where the alternative is plain
+                                loops */
+#define HIGHEST     16       /* one more than the rows of any tile */
 #define LINE        16       /* elements of a cache line */
 #define PACKING     4        /* cost of an element, which may lie in another core's cache */
-#define PIECES      4        /* a thread, at least */
+#define PIECES      4        /* least pieces a thread */
 #define TURN        8        /* rows of a transpose that are packed at a time */
-#define SOONS       5        /* stretches of memory that a tile asks for */
+#define SOONS       5        /* regions of memory that a tile prefetches */
 
 typedef struct tn__packed_tile {
     const float *a, *b;
@@ -44,7 +44,8 @@ typedef struct tn__packed_tile {
     int64_t k, ldb, ldo, columns;
     float alpha;
     bool beta;
-    /* What will be needed soon: a line a step, for as many steps of k; together k steps. */
+    /* Regions to prefetch: one cache line in each step of k, for as many steps as the region has lines; k steps in
+     * all. */
     struct {
         const char *place;
         int64_t step, count;
@@ -55,7 +56,7 @@ typedef void (*tn__packed_function)(const tn__packed_tile *t);
 
 typedef struct tn__packed_isa {
     int width, tallest;
-    tn__packed_function tile[HIGHEST][2][2]; /* by rows, whether it packs b, vectors - 1 */
+    tn__packed_function tile[HIGHEST][2][2]; /* indexed by rows, by whether it packs b, and by vectors - 1 */
     void (*pack_rows)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to, int64_t step);
     void (*pack_columns)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to, int64_t step);
 } tn__packed_isa;
@@ -77,15 +78,16 @@ typedef struct tn__packed_isa {
 typedef struct stretch {
     const tn__matmul_product *p;
     const tn__packed_isa *isa;
-    int64_t row, rows;      /* of the result */
-    int64_t depth, k;       /* first and number of k */
-    int64_t blocks, groups; /* of rows: a tile's, and those of a piece */
+    int64_t row, rows;      /* first row of the result, and number of rows */
+    int64_t depth, k;       /* first position of k, and their number */
+    int64_t blocks, groups; /* number of blocks of rows (each a tile's height), and of groups of blocks (each a
+                               piece's) */
     int64_t height;         /* rows of a block, or one less */
     int64_t panels, team;
     float *a;               /* packed: block after block */
-    float *panel;           /* one a thread */
-    int64_t panel_size;     /* elements */
-    atomic_flag *taken;     /* of each panel's memory */
+    float *panel;           /* panels, one for each thread */
+    int64_t panel_size;     /* elements of a panel */
+    atomic_flag *taken;     /* set while a panel's memory is in use */
 } stretch;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -146,7 +148,7 @@ static void ask(tn__packed_tile *t, int number, const float *place, int64_t step
     *left -= count;
 }
 
-/* The tile's own part of the result, for its end, and of the panel after this one the lines in column `line`. */
+/* Sets up prefetching: of the tile's part of the result, and of the lines of the next panel in column `line`. */
 static void ask_for(tn__packed_tile *t, int64_t rows, const float *next, int64_t line)
 {
     int64_t left = t->k, last = t->columns - 1;
@@ -157,8 +159,8 @@ static void ask_for(tn__packed_tile *t, int64_t rows, const float *next, int64_t
     ask(t, 4, t->out, 0, left, &left);
 }
 
-/* A group of blocks times a panel of columns, which is packed already, or will be. `next`: the panel after it, if
- * known. */
+/* Multiplies a group of blocks by a panel of columns, which is packed already (`packed`) or on the way. `next`: the
+ * next panel, if known. */
 static void multiply_panel(const stretch *s, int64_t group, int64_t number, float *panel, bool packed,
                            const float *next)
 {
@@ -276,8 +278,8 @@ __attribute__((destructor)) static void free_common(void)
 }
 
 typedef struct cut {
-    int64_t stretches, rounds; /* of k, and of rows */
-    int64_t deepest, highest;  /* the largest of each */
+    int64_t stretches, rounds; /* numbers of stretches of k, and of rounds of rows */
+    int64_t deepest, highest;  /* the largest extent of each */
 } cut;
 
 static cut cut_of(const tn__matmul_product *p, const tn__packed_isa *isa)

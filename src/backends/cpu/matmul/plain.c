@@ -16,7 +16,7 @@
 typedef void (*axpy_function)(void *sum, const void *a, const void *const *x, int count, int64_t n);
 typedef void (*finish_function)(void *sum, const void *alpha, const void *old, int64_t n);
 
-/* Rows of b that are added at once, so that sums come from memory and go there less often. */
+/* Rows of b that are added at once, so that sums are loaded and stored less often. */
 enum { AT_ONCE = 4 };
 
 #if defined(__x86_64__)
@@ -82,7 +82,7 @@ typedef struct plain {
     finish_function finish;
     tn__cpu_cast load[TN__MATMUL_OPERANDS], store;
     int64_t size;
-    bool direct; /* rows of b can be used where they lie */
+    bool direct; /* rows of b are contiguous, and used in place */
 } plain;
 
 typedef struct plain_run {
@@ -91,7 +91,7 @@ typedef struct plain_run {
     tn__matmul_factor alpha;
 } plain_run;
 
-/* Elements [j, j + n) of one row. */
+/* Computes n elements of one row. */
 static void strip(const plain_run *run, char *out, const char *a, const char *b, int64_t n)
 {
     const plain *data = run->data;
@@ -118,7 +118,7 @@ static void strip(const plain_run *run, char *out, const char *a, const char *b,
     data->store(out, mm->step[TN__MATMUL_OUT].column, sum, data->size, n);
 }
 
-/* Rows of all batches, in order. */
+/* Computes rows [begin, end), counted through all products of the batch. */
 static void rows_part(void *context, int64_t begin, int64_t end)
 {
     const plain_run *run = context;

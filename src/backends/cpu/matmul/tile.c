@@ -45,11 +45,12 @@ static rows_function rows_here(void)
     return simd == TN__SIMD_AVX512 ? rows_avx512 : simd == TN__SIMD_AVX2 ? rows_avx2 : NULL;
 }
 
-#define NEAR         6400  /* elements of a b that stays in the nearest cache; of a transposed one, turned on the
-                              stack */
+#define NEAR         6400  /* most elements of a b that stays in the first-level cache; a transposed one is
+                              transposed on the stack */
 #define MOST         65536 /* multiplications up to which tiles win */
 #define TINY         4096  /* ... and up to which a library's preparation costs more than any product */
-#define SPARED       4194304 /* ... and up to which tiles of a near b do, although the library may win a little */
+#define SPARED       4194304 /* ... and up to which tiles are used if b is that small, although the library may win a
+                                little */
 #define ROWS_AT_ONCE 8
 
 /*
