@@ -9,15 +9,15 @@
 #include "backends/cpu/sort/radix.h"
 
 enum {
-    TN__NETWORK_ROWS = 8,  /* sorted together */
-    TN__NETWORK_MOST = 1024 /* words of a row, about where a radix sort of each becomes the faster way */
+    TN__NETWORK_ROWS = 8,  /* rows that are sorted together */
+    TN__NETWORK_MOST = 1024 /* most words of a row: for longer ones a radix sort of each is faster */
 };
 
-/* Whether this processor has what it takes. */
+/* Has the processor the vector instructions (AVX2)? */
 bool tn__network_here(void);
-/* Sorts each of TN__NETWORK_ROWS rows of n words, which lie one behind the other, as tn__radix_sort does; what is
- * packed or paired by places, too, which keeps the order of equal ones where they ascend. With room for as many words,
- * aligned as vectors are. */
+/* Sorts each of TN__NETWORK_ROWS rows of n words, which are one after another, as tn__radix_sort does. Forms with
+ * places (PACKED, PAIRS) are compared by place, too, which keeps the order of equal keys if places ascend. `room`: as
+ * many words, aligned for vectors. */
 void tn__network_sort(tn__radix_form form, void *words, int64_t n, void *room);
 
 #endif

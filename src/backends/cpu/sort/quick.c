@@ -18,18 +18,18 @@
 #include <immintrin.h>
 
 enum {
-    LEAST = 96,            /* words that pay */
-    MOST_KEYS32 = 1 << 18, /* of a thread: radix shares them out */
+    LEAST = 96,            /* least words for which quicksort pays */
+    MOST_KEYS32 = 1 << 18, /* most keys: with more, radix divides the work among threads */
     MOST_KEYS64 = 1 << 15,
-    FEW_BITS = 18,  /* two digits of radix */
-    PIECE_u32 = 64, /* words of a piece that is not parted any more */
+    FEW_BITS = 18,  /* keys of at most two radix digits are sorted by radix */
+    PIECE_u32 = 64, /* words of a piece that is sorted in registers */
     PIECE_u64 = 32,
     PIECES = TN__NETWORK_ROWS
 };
 
 /* ---- few words ---- */
 
-/* Pieces that wait for the network. */
+/* Pieces that wait to be sorted together by the network. */
 typedef struct pieces {
     int count;
     int64_t longest;
@@ -44,7 +44,7 @@ static void sort_pieces(pieces *p)
     const int64_t n = p->longest;
     if (p->count == 0)
         return;
-    for (int i = 0; i < PIECES; i++) { /* the greatest words fill up */
+    for (int i = 0; i < PIECES; i++) { /* short pieces are padded with the greatest word */
         const int64_t length = i < p->count ? p->length[i] : 0;
         for (int64_t k = 0; k < n; k++)
             words[i * n + k] = k < length ? p->at[i][k] : UINT64_MAX;
@@ -74,7 +74,7 @@ HERE void exchange(__m256i *a, __m256i *b)
     *b = _mm256_max_epu32(*a, *b);
     *a = least;
 }
-/* A vector whose words rise and fall; the words that are 4, 2 and 1 apart are exchanged. */
+/* Sorts a bitonic vector: exchanges words that are 4, 2 and 1 apart. */
 HERE __m256i merge_vector(__m256i v)
 {
     __m256i w = _mm256_permute2x128_si256(v, v, 1);
@@ -84,7 +84,8 @@ HERE __m256i merge_vector(__m256i v)
     w = _mm256_shuffle_epi32(v, 0xb1);
     return _mm256_blend_epi32(_mm256_min_epu32(v, w), _mm256_max_epu32(v, w), 0xaa);
 }
-/* Two rising runs of `half` vectors each, one behind the other, to one: the second turned round, they rise and fall. */
+/* Merges two ascending runs of `half` vectors each, one after the other: with the second one reversed they are a
+ * bitonic sequence. */
 HERE void merge(__m256i *v, int half)
 {
     const __m256i round = _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0);
@@ -99,7 +100,7 @@ HERE void merge(__m256i *v, int half)
         exchange(&v[i], &v[i + apart]);
     UNROLL for (int i = 0; i < 2 * half; i++) v[i] = merge_vector(v[i]);
 }
-/* Rows become columns. */
+/* Transposes eight vectors. */
 HERE void turn(__m256i *v)
 {
     __m256i w[8];
@@ -161,14 +162,14 @@ static void make_orders(void)
         }
 }
 
-/* Which of a vector's words are not greater than the pivot. */
+/* The bit set of a vector's words that are not greater than the pivot. */
 #define BITS_u32(v) _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_min_epu32(v, pivots), v)))
 #define BITS_u64(v) \
     (15 ^ _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(_mm256_xor_si256(v, signs), pivots))))
 #define PIVOTS_u32(x) _mm256_set1_epi32((int)(x))
 #define PIVOTS_u64(x) _mm256_set1_epi64x((long long)((x) ^ (uint64_t)1 << 63))
 
-/* Puts the words that are not greater than the pivot in front of the others; how many they are. */
+/* Partitions words in place, those not greater than the pivot first; returns the number of these. */
 #define PART(name, W, LANES) \
     static __attribute__((target("avx2,popcnt"))) int64_t part_##name(W *words, W *room, int64_t n, W pivot) \
     { \
@@ -222,7 +223,7 @@ static void make_orders(void)
             } \
             const W pivot = pivot_##name(words, n); \
             int64_t lower = part_##name(words, room, n, pivot); \
-            if (lower == n) { /* none is greater: those that equal it are in their places */ \
+            if (lower == n) { /* none is greater: the words equal to the pivot are in their final places */ \
                 n = pivot ? part_##name(words, room, n, pivot - 1) : 0; \
                 continue; \
             } \

@@ -5,9 +5,9 @@
 
 #include "backends/cpu/sort/radix.h"
 
-/* Whether these are sorted sooner so than by radix. */
+/* Are these keys sorted faster this way than by radix? */
 bool tn__quick_suits(const tn__radix *r);
-/* Sorts keys alone, where they lie. */
+/* Sorts keys (without places) in place. */
 void tn__quick_sort(const tn__radix *r);
 
 #endif

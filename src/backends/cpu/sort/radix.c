@@ -20,7 +20,7 @@
 enum {
     DIGIT_BITS = 9,
     DIGITS = 1 << DIGIT_BITS,
-    FEW = 48,       /* sorted by insertion */
+    FEW = 48,       /* most words that are sorted by insertion */
     SPARE_BITS = 12 /* beyond the logarithm of their number, by which words are told apart well enough */
 };
 
@@ -29,9 +29,9 @@ typedef struct pass {
     void *to;
     int64_t n;
     int chunks, shift;
-    int digit;           /* of a split */
-    _Atomic bool costly; /* insertions are many */
-    int64_t (*count)[DIGITS]; /* of each chunk */
+    int digit;           /* the digit that a split is about */
+    _Atomic bool costly; /* there are too many insertions */
+    int64_t (*count)[DIGITS]; /* counters of each chunk */
 } pass;
 
 typedef int64_t counters[TN__RADIX_TEAM][DIGITS];
@@ -162,7 +162,7 @@ static void by_team(const pass *p, tn__cpu_body body)
         tn__cpu_share(p->chunks, p->chunks, body, (void *)p);
 }
 
-/* Where each chunk's words of each digit go; false if all words have the same digit. */
+/* Computes where each chunk's words of each digit go; false if all words have the same digit. */
 static bool place_digits(pass *p)
 {
     int64_t at = 0;
@@ -179,7 +179,7 @@ static bool place_digits(pass *p)
     return true;
 }
 
-/* Deals out by the digits from bit `low` on; afterwards the words are p->from. */
+/* Distributes the words by their digits from bit `low` on, one pass a digit; afterwards they are at p->from. */
 static void deal_digits(pass *p, const word_functions *f, int low, int high)
 {
     for (p->shift = low; p->shift < high; p->shift += DIGIT_BITS) {
@@ -193,7 +193,8 @@ static void deal_digits(pass *p, const word_functions *f, int low, int high)
     }
 }
 
-/* Whether words in order of their digits from bit `low` on could be put in order altogether. */
+/* Sorts, by insertion, words that are in order of their digits from bit `low` on; false if that took too many
+ * insertions. */
 static bool finish(pass *p, const word_functions *f, int low)
 {
     counters bounds;
@@ -231,7 +232,7 @@ void *tn__radix_sort(const tn__radix *r)
 
 /* Only the words that share the highest digits with the one that goes to `place` are looked at again. */
 
-/* Where each chunk's words of the three kinds go; how many are of lower digits. */
+/* Computes where each chunk's words of the three kinds go; returns how many have lower digits. */
 static int64_t place_kinds(pass *p)
 {
     int64_t kinds[TN__RADIX_TEAM][3] = {{0}}, at = 0, lower = 0;
@@ -247,7 +248,7 @@ static int64_t place_kinds(pass *p)
     return lower;
 }
 
-/* The digit of the word that goes to place `wanted`, and how many words have it. */
+/* Finds the digit of the word that sorting puts at `wanted`; returns how many words have it. */
 static int64_t find_digit(pass *p, int64_t wanted)
 {
     int64_t upto = 0, here = 0;

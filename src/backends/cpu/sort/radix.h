@@ -13,27 +13,26 @@ typedef struct tn__radix_pair {
     int64_t place;
 } tn__radix_pair;
 
-/* Words to be sorted, and as much room beside them. */
+/* Words to be sorted, and room for as many more. */
 typedef struct tn__radix {
     tn__radix_form form;
     int64_t n;
     void *words, *room;
-    int low, high; /* bits that the words may differ in, but for places: low <= bit < high */
-    int team;      /* of threads; the result does not depend on it */
+    int low, high; /* the words may differ in bits low <= bit < high, not counting places */
+    int team;      /* number of threads; the result does not depend on it */
 } tn__radix;
 
-/* No team is larger. */
+/* The most threads. */
 enum { TN__RADIX_TEAM = 16 };
 
 size_t tn__radix_size(tn__radix_form form);
-/* The words in ascending order of keys, equal ones in the order in which they were: where they lie now, `words` or
- * `room`. */
+/* Sorts the words by key, stably. Returns where they are now: `words` or `room`. */
 void *tn__radix_sort(const tn__radix *r);
 
 /*
- * Only so far that the word at `place` is the one that sorting puts there, none before it is greater, none behind it
- * less; equal words keep their order about it. Calls `done` for stretches begin ... end - 1 of places as they become
- * final; word 0 of a stretch is at `words`.
+ * Partitions: afterwards the word at `place` is the one that sorting would put there, none before it is greater, and
+ * none after it is less; equal words keep their order. Calls `done` for stretches begin ... end - 1 of places as they
+ * become final; word 0 of a stretch is at `words`.
  */
 typedef void (*tn__radix_done)(void *context, const void *words, int64_t begin, int64_t end);
 void tn__radix_select(const tn__radix *r, int64_t place, tn__radix_done done, void *context);

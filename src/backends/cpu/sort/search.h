@@ -9,14 +9,15 @@
 typedef struct tn__cpu_search_row {
     const char *sorted, *values;
     int64_t n, sorted_step, m, values_step;
-    bool right;  /* behind elements equal to the value, not in front of them */
-    char *to;    /* int64: where each value goes */
+    bool right;  /* the place after elements equal to the value, not before them */
+    char *to;    /* int64: the place of each value */
     int64_t to_step;
 } tn__cpu_search_row;
 
 typedef void (*tn__cpu_search)(const tn__cpu_search_row *row);
 
-/* NULL for dtypes that have no order. In that of sorting: NaN comes last, zeros of either sign are equal. */
+/* The search for a dtype, in the order that sorting has: NaN last, zeros of either sign equal. NULL for dtypes without
+ * an order. */
 tn__cpu_search tn__cpu_search_of(tn_dtype dtype);
 
 #endif

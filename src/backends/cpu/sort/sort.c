@@ -24,14 +24,14 @@ typedef struct job {
     const tn__cpu_sort_row *row;
     void *words;
     int64_t n;
-    int chunks, form;           /* of words */
+    int chunks, form;           /* number of chunks of words; tn__radix_form */
     _Atomic uint64_t any, all; /* bits that some keys, that all keys have */
-    _Atomic bool odd;          /* there are zeros below zero, or NaNs */
+    _Atomic bool odd;          /* the row has negative zeros, or NaNs */
 } job;
 
 static void note_keys(job *j, uint64_t any, uint64_t all, bool odd)
 {
-    if (j->chunks == 1) { /* nobody else does */
+    if (j->chunks == 1) { /* no other thread does */
         atomic_store_explicit(&j->any, any, memory_order_relaxed);
         atomic_store_explicit(&j->all, all, memory_order_relaxed);
         atomic_store_explicit(&j->odd, odd, memory_order_relaxed);
@@ -143,7 +143,7 @@ static tn__radix_form form_of(tn_dtype dtype, bool positions, int64_t n)
                      : TN__RADIX_KEYS32;
 }
 
-/* Whether results lie so that words have room where they go. */
+/* Is the output's memory contiguous and large enough to be used for the words? */
 static bool room_in_result(tn_dtype dtype, bool positions, int64_t n, int64_t to_step)
 {
     size_t size = positions ? sizeof(int64_t) : tn__dtypes[dtype].size;
@@ -198,7 +198,7 @@ static tn__radix begin_row(job *j, void *scratch, void *room, int team)
                        .low = vary ? __builtin_ctzll(vary) : 0, .high = vary ? 64 - __builtin_clzll(vary) : 0};
 }
 
-/* Results of sorted words. */
+/* Writes the results of sorted words. */
 static void end_row(job *j)
 {
     const struct elements *e = &elements[j->row->dtype];
@@ -238,7 +238,7 @@ void tn__cpu_sort_together(const tn__cpu_sort_row *row, int count, void *scratch
 {
     job j[TN__NETWORK_ROWS];
     size_t bytes = tn__radix_size(form_of(row->dtype, row->positions, row->n)) * (size_t)row->n;
-    for (int i = 0; i < TN__NETWORK_ROWS; i++) { /* what is missing is row 0 again, for nobody */
+    for (int i = 0; i < TN__NETWORK_ROWS; i++) { /* missing rows are replaced by row 0, whose result is dropped */
         j[i] = (job){.row = &row[i < count ? i : 0]};
         make_words(&j[i], (char *)scratch + (size_t)i * bytes, 1);
     }
