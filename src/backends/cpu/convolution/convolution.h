@@ -12,7 +12,7 @@
 #define TN__CPU_CONVOLUTIONS false
 #endif
 
-/* Whether oneDNN has code for a convolution's step, not only loops that define it. */
+/* Has oneDNN an optimized implementation of the step's convolution, not only its reference loops? */
 bool tn__cpu_convolves(tn__device *device, const tn__step *step);
 
 #endif

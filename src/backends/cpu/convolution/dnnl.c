@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* Of the whole process: at its end there may still be primitives, which need it. */
+/* The process's engine. It is never freed: at the end of the process there may still be primitives, which need it. */
 static dnnl_engine_t engine;
 static pthread_once_t engine_made = PTHREAD_ONCE_INIT;
 
@@ -81,7 +81,8 @@ bool tn__dnnl_lies(const tn__dnnl_problem *problem, int tensor, tn__dnnl_view vi
 
 /* ---- primitives ---- */
 
-/* The caller gives temporary memory: that of the library's own would be one for all threads. NULL if refused. */
+/* Attributes for primitives whose temporary memory the caller provides: the library's own would be shared by all
+ * threads. NULL if refused. */
 static dnnl_primitive_attr_t attributes(void)
 {
     dnnl_primitive_attr_t attr = NULL;

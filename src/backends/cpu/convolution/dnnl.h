@@ -21,7 +21,8 @@ typedef struct tn__dnnl_problem {
         int ndim;
         int64_t dim[DNNL_MAX_NDIMS], stride[DNNL_MAX_NDIMS];
     } tensor[TN__DNNL_TENSORS];
-    /* Of each axis that windows slide along; spread: minus 1. Padding behind may be negative: rows left out. */
+    /* For each axis that windows slide along: stride, dilation - 1, padding before and after. Padding after may be
+     * negative: rows are left out. */
     int64_t step[DNNL_MAX_NDIMS], spread[DNNL_MAX_NDIMS], before[DNNL_MAX_NDIMS], behind[DNNL_MAX_NDIMS];
 } tn__dnnl_problem;
 
@@ -35,11 +36,11 @@ typedef const dnnl_memory_desc_t *tn__dnnl_view;
 dnnl_engine_t tn__dnnl_engine(void);
 /* Descriptions of primitives, which have their temporary memory from their caller; NULL if oneDNN refuses. */
 dnnl_primitive_desc_t tn__dnnl_convolution(const tn__dnnl_problem *problem);
-/* Between a tensor as it lies and a description of the same elements. */
+/* Converts between a tensor in its own layout and a description of the same elements. */
 dnnl_primitive_desc_t tn__dnnl_reorder(const tn__dnnl_problem *problem, int tensor, tn__dnnl_view other, bool from);
-/* Whether the tensor lies as the description says. */
+/* Has the tensor the layout of the description? */
 bool tn__dnnl_lies(const tn__dnnl_problem *problem, int tensor, tn__dnnl_view view);
-/* The argument by which a primitive of that way takes a tensor. */
+/* The number of the argument by which a primitive of this kind takes a tensor. */
 int tn__dnnl_argument(tn__dnnl_way way, int tensor);
 
 #endif

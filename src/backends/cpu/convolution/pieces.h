@@ -9,14 +9,14 @@
 #include "backends/cpu/base/step.h"
 #include "backends/cpu/convolution/dnnl.h"
 
-/* What pieces are of: images, channels of the result, channels of the data. */
+/* What a convolution is divided by: images, channels of the result, channels of the data. */
 typedef enum tn__division_way { TN__BY_IMAGES, TN__BY_RESULTS, TN__BY_CHANNELS } tn__division_way;
 
 /* The axis of each tensor that a cut is along; -1: all pieces use, or add to, the whole. */
 static const int8_t tn__division_axis[][TN__DNNL_TENSORS] = {
     [TN__BY_IMAGES] = {0, -1, 0}, [TN__BY_RESULTS] = {-1, 0, 1}, [TN__BY_CHANNELS] = {1, 1, -1}};
 
-/* The tensor that operand k of a step is. */
+/* For each kind of convolution, the tensor that each operand of the step is. */
 static const uint8_t tn__dnnl_operands[][TN__DNNL_TENSORS] = {
     [TN__DNNL_RESULT] = {TN__DNNL_Y, TN__DNNL_X, TN__DNNL_W},
     [TN__DNNL_DATA] = {TN__DNNL_X, TN__DNNL_Y, TN__DNNL_W},
@@ -24,15 +24,16 @@ static const uint8_t tn__dnnl_operands[][TN__DNNL_TENSORS] = {
 
 typedef struct tn__division {
     tn__division_way way;
-    int64_t extent, size, pieces; /* of the axis; of a piece but the last, which may have less; their number */
+    int64_t extent, size, pieces; /* extent of the axis; extent of each piece (the last may be smaller); number of
+                                     pieces */
 } tn__division;
 
 /* How a piece is computed. */
 typedef struct tn__convolution_kernel {
     dnnl_primitive_t convolution;
-    dnnl_primitive_t reorder[TN__DNNL_TENSORS]; /* NULL: the tensor lies as the convolution wants it */
-    size_t bytes[TN__DNNL_TENSORS];             /* of the tensor as it wants it */
-    size_t scratchpad;                          /* of the primitive that needs most */
+    dnnl_primitive_t reorder[TN__DNNL_TENSORS]; /* NULL: the tensor has the layout that the convolution wants */
+    size_t bytes[TN__DNNL_TENSORS];             /* bytes of the tensor in that layout */
+    size_t scratchpad;                          /* temporary memory of the primitive that needs most */
 } tn__convolution_kernel;
 
 typedef struct tn__convolution {
@@ -40,10 +41,10 @@ typedef struct tn__convolution {
     tn__cpu_space copy[TN__DNNL_TENSORS];
     bool copied[TN__DNNL_TENSORS];
     tn__division cut;
-    int kernels;            /* of all pieces but the last, and of that one if it is smaller */
+    int kernels;            /* number of kernels: one for all pieces, and another for the last if that is smaller */
     tn__convolution_kernel kernel[2];
-    int64_t work;           /* of a piece */
-    size_t common, piece;   /* bytes: of what all pieces share, and of each that is under way */
+    int64_t work;           /* operations of a piece */
+    size_t common, piece;   /* bytes of the memory that all pieces share, and of that of each piece under way */
 } tn__convolution;
 
 static inline size_t tn__dnnl_rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }

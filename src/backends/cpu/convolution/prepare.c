@@ -26,7 +26,7 @@ enum { X = TN__DNNL_X, W = TN__DNNL_W, Y = TN__DNNL_Y, TENSORS = TN__DNNL_TENSOR
 #define MOST_CHANNELS 16          /* pieces of channels: of more a piece, each value read serves more sums */
 #define MOST_PARTIALS 16          /* sums of the weights' gradient, which are added up */
 #define PIECE_WORK    (1 << 20)   /* operations of a piece at least, about 20 us */
-#define CHANNELS      16          /* of a piece: multiples of this, which oneDNN's blocks are */
+#define CHANNELS      16          /* channels of a piece are a multiple of this, the size of oneDNN's blocks */
 
 /* ---- what a step asks for ---- */
 
@@ -146,7 +146,7 @@ static void drop(void *data)
     }
 }
 
-/* The primitive of a description, which is let go; counts its temporary memory. NULL if refused. */
+/* Makes the primitive of a description and frees that; notes its temporary memory. NULL if refused. */
 static dnnl_primitive_t primitive_of(dnnl_primitive_desc_t d, tn__convolution_kernel *k)
 {
     dnnl_primitive_t made = NULL;
@@ -188,7 +188,7 @@ static bool make_kernel(tn__convolution *c, tn__convolution_kernel *k, int64_t s
     return true;
 }
 
-/* Whether the last piece wants what all share as the others do. */
+/* Does the last piece want the shared tensors in the same layout as the others? */
 static bool agree(const tn__convolution *c)
 {
     for (int t = 0; t < TENSORS; t++)
@@ -235,7 +235,7 @@ static void measure(tn__convolution *c)
 
 /* ---- preparation ---- */
 
-/* Inputs that oneDNN does not take as they lie. */
+/* Finds the inputs whose layout oneDNN does not take. */
 static void find_copies(const tn__step *s, tn__convolution *c)
 {
     for (int k = 1; k < TENSORS; k++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A prepared convolution runs: its pieces in threads, the partial sums of pieces added in their order. */
+/* Runs a prepared convolution: its pieces in threads; then partial sums are added in the order of the pieces. */
 #include "tn_build_config.h"
 
 #ifdef TN_HAVE_DNNL
@@ -19,9 +19,10 @@ enum { X = TN__DNNL_X, W = TN__DNNL_W, Y = TN__DNNL_Y, TENSORS = TN__DNNL_TENSOR
 typedef struct run {
     const tn__convolution *c;
     char *place[TENSORS];  /* operands, or copies of them */
-    char *shared[TENSORS]; /* as wanted, or the first of partial sums; NULL: cut */
-    char *scratchpad;      /* of what is not of a piece */
-    char *pieces;          /* memory of those under way */
+    char *shared[TENSORS]; /* tensors that all pieces share, in the wanted layout, or the first of the partial sums;
+                              NULL: the tensor is divided */
+    char *scratchpad;      /* temporary memory of work that is not part of a piece */
+    char *pieces;          /* memory of the pieces under way */
     atomic_flag taken[TN__POOL_WORKERS + 1];
     _Atomic bool failed;
 } run;
@@ -148,7 +149,7 @@ static bool begin_run(run *r, dnnl_stream_t stream, char *memory)
     return done;
 }
 
-/* Brings what pieces share of the output to its place. */
+/* Converts the part of the output that pieces share to its own layout. */
 static bool end_run(run *r, dnnl_stream_t stream)
 {
     const tn__convolution *c = r->c;
