@@ -18,7 +18,7 @@
 #define SUFFIX f64
 #include "backends/cpu/linalg/fft_of_type.h"
 
-/* Fours first, then 2, 3, 5 and other primes; the largest one. */
+/* Factors n: fours first, then 2, 3, 5 and other primes; returns the largest factor. */
 static int64_t factorize(int64_t n, tn__fft_plan *plan)
 {
     int64_t largest = 1;

@@ -13,7 +13,7 @@
 /* A transform of `whole` real numbers is one of half as many complex ones, where they are even in number. */
 typedef struct tn__fft_plan {
     int64_t n;      /* the complex transform's length */
-    int64_t length; /* of the transforms by factors: n, or Bluestein's power of 2 */
+    int64_t length; /* length of the transforms by factors: n, or Bluestein's power of 2 */
     int64_t whole;  /* real numbers; 0: the transform is of complex ones */
     int factors;
     int factor[TN__FFT_FACTORS];
@@ -22,9 +22,9 @@ typedef struct tn__fft_plan {
     _Alignas(16) char tables[];
 } tn__fft_plan;
 
-/* Bytes of a plan for n numbers, real ones or not; dtype: complex64 or complex128. */
+/* Bytes of a plan for n real or complex numbers; dtype: complex64 or complex128. */
 size_t tn__fft_plan_bytes(int64_t n, bool real, tn_dtype dtype);
-/* Fills one in; false without memory. */
+/* Fills in a plan; false without memory. */
 bool tn__fft_plan_make(tn__fft_plan *plan, int64_t n, bool real, tn_dtype dtype);
 
 #endif

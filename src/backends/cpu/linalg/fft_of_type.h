@@ -149,7 +149,7 @@ static void NAME(pass_any)(C *restrict y, const C *restrict x, int64_t m, int64_
 }
 #undef BATCH
 
-/* Of `length` numbers in x, with y as a second buffer; where the result is. */
+/* Transforms `length` numbers in x, with y as a second buffer; returns where the result is. */
 static C *NAME(transform)(const tn__fft_plan *plan, const C *w, C *x, C *y)
 {
     int64_t n = plan->length, s = 1;
@@ -221,7 +221,7 @@ static bool NAME(make)(tn__fft_plan *plan)
     return true;
 }
 
-/* Of n numbers in x, which have room for `length` each; where the result is. */
+/* Transforms n numbers in x; both buffers have room for `length` numbers. Returns where the result is. */
 static C *NAME(whole)(const tn__fft_plan *plan, C *x, C *y)
 {
     const C *w = (const C *)plan->tables, *chirp = w + plan->length, *filter = chirp + plan->n;
@@ -300,7 +300,7 @@ static int NAME(rfft)(tn__library *l, char *const *p, tn__carver *carver)
     return 0;
 }
 
-/* The same backwards, without the division. */
+/* The inverse of that, without the division. */
 static int NAME(irfft)(tn__library *l, char *const *p, tn__carver *carver)
 {
     const tn__fft_plan *plan = l->plan;

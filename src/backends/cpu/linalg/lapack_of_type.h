@@ -44,7 +44,7 @@ void LAPACK(geev)(const char *jobvl, const char *jobvr, const int *n, T *a, cons
 #define TAKE(type, count) tn__carve(carver, count, sizeof(type))
 #define EXTENT(x)         ((x) > 1 ? (int)(x) : 1) /* a leading extent: LAPACK refuses 0 */
 
-/* An operand's matrix into Fortran's order, `ld` elements from column to column. */
+/* Copies an operand's matrix into Fortran order, `ld` elements from column to column. */
 static void FUNCTION(load)(const tn__matrix_layout *l, const char *from, T *to, int64_t ld)
 {
     for (int64_t j = 0; j < l->columns; j++)
@@ -72,7 +72,7 @@ static void FUNCTION(fill)(T *to, int64_t count, T value)
         to[i] = value;
 }
 
-/* And back, into C order; the address behind it. */
+/* Copies a matrix back, into C order; returns the address after it. */
 static T *FUNCTION(store)(T *to, const T *from, int64_t rows, int64_t columns, int64_t ld)
 {
     for (int64_t i = 0; i < rows; i++)
@@ -90,7 +90,7 @@ static T *FUNCTION(store_real)(T *to, const R *from, int64_t count)
 
 static int64_t FUNCTION(workspace)(T answer) { return (int64_t)__real__ answer + 1; }
 
-/* The lower factor; above the diagonal, zeros. mode 0: 1 for the upper one, of the upper triangle. */
+/* The lower Cholesky factor, with zeros above the diagonal. mode[0] = 1: the upper factor, from the upper triangle. */
 static int FUNCTION(cholesky)(tn__library *l, char *const *p, tn__carver *carver)
 {
     int n = (int)l->layout[1].rows, ld = EXTENT(n), info = 0;
@@ -151,7 +151,7 @@ static int FUNCTION(solve_small)(int n, int nrhs, T *restrict a, T *restrict b)
     return 0;
 }
 
-/* mode: singular matrices give NaN (loose). */
+/* mode[0]: singular matrices give NaN instead of an error. */
 static int FUNCTION(solve)(tn__library *l, char *const *p, tn__carver *carver)
 {
     int n = (int)l->layout[1].rows, nrhs = (int)l->layout[2].columns, ld = EXTENT(n), info = 0;
@@ -174,7 +174,7 @@ static int FUNCTION(solve)(tn__library *l, char *const *p, tn__carver *carver)
     return info;
 }
 
-/* Sign (of complex numbers, phase) and logarithm of the size. */
+/* The determinant's sign (for complex numbers, its phase) and the logarithm of its absolute value. */
 static int FUNCTION(slogdet)(tn__library *l, char *const *p, tn__carver *carver)
 {
     int n = (int)l->layout[1].rows, ld = EXTENT(n), info = 0;
@@ -275,7 +275,7 @@ static int FUNCTION(svd)(tn__library *l, char *const *p, tn__carver *carver)
         return 0;
     FUNCTION(load)(&l->layout[1], p[1], a, ld);
     int fault = FUNCTION(fault)(a, m, n, ld, 'A');
-    if (fault) { /* of an infinite element all is NaN, as in NumPy */
+    if (fault) { /* with an infinite element all results are NaN, as in NumPy */
         FUNCTION(fill)(out, (int64_t)m * columns + k + (int64_t)rows * n, (R)NAN);
         return fault - 1;
     }
@@ -352,7 +352,7 @@ static int FUNCTION(eig)(tn__library *l, char *const *p, tn__carver *carver)
     if (!a && n) {
         T answer = 0;
 #if COMPLEX
-        R reals = 0; /* written to, though nothing says so */
+        R reals = 0; /* LAPACK writes it, though its documentation does not say so */
         LAPACK(geev)("N", job, &n, NULL, &ld, NULL, NULL, &one, NULL, ldvr, &answer, &query, &reals, &info);
 #else
         LAPACK(geev)("N", job, &n, NULL, &ld, NULL, NULL, NULL, &one, NULL, ldvr, &answer, &query, &info);
@@ -428,7 +428,7 @@ static int FUNCTION(lstsq)(tn__library *l, char *const *p, tn__carver *carver)
     FUNCTION(load)(&l->layout[2], p[2], b, ldb);
     if (FUNCTION(fault)(a, m, n, lda, 'A'))
         return 1;
-    for (int j = 0; j < nrhs; j++) /* without columns that are not finite, whose solution is NaN */
+    for (int j = 0; j < nrhs; j++) /* the residual of finite columns only; the solution of others is NaN */
         if (FUNCTION(fault)(b + (int64_t)j * ldb, m, 1, ldb, 'A'))
             FUNCTION(fill)(b + (int64_t)j * ldb, m, 0);
     if (k)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps of libraries: their places are gone through one after another, or shared out to threads. */
+/* Steps computed by libraries: one call for each matrix (or row), one after another or divided among threads. */
 #include "backends/cpu/linalg/library.h"
 
 #include <limits.h>
@@ -62,8 +62,8 @@ static tn__matrix_layout layout_of(const tn__operand *o)
                                matrix ? o->stride[o->ndim - 2] * size : 0, o->stride[o->ndim - 1] * size};
 }
 
-/* The table of an operation's functions; *rows: they are of the last axis alone, Fourier transforms. NULL: this build
- * has none. */
+/* The table of an operation's functions; NULL: this build has none. *rows: the operation is of the last axis alone (a
+ * Fourier transform). */
 static const tn__library_functions *functions_of(int op, bool *rows)
 {
     const tn__library_functions *functions = tn__fft_functions(op);
@@ -71,12 +71,12 @@ static const tn__library_functions *functions_of(int op, bool *rows)
     return functions ? functions : tn__lapack_functions(op);
 }
 
-/* With the plan of a Fourier transform behind it; NULL without memory, which is latched. */
+/* Allocates a step's data, followed by the plan of a Fourier transform; NULL without memory, which is latched. */
 static tn__library *library_new(const tn__step *s, bool rows)
 {
     const char *name = tn__cpu_ops[s->op].name;
     size_t head = (sizeof(tn__library) + 15) / 16 * 16;
-    const tn__operand *whole = &s->operand[s->op == TN__OP_RFFT]; /* the side that has all numbers */
+    const tn__operand *whole = &s->operand[s->op == TN__OP_RFFT]; /* the operand that has the transform's length */
     int64_t n = whole->dim[whole->ndim - 1];
     bool real = !tn_dtype_is_complex((tn_dtype)whole->dtype);
     tn_dtype numbers = tn__dtype_to_complex((tn_dtype)whole->dtype);
@@ -94,7 +94,7 @@ static tn__library *library_new(const tn__step *s, bool rows)
     return library;
 }
 
-/* How the operands' matrices or rows lie, and the places of all other axes. */
+/* Describes the layout of the operands' matrices or rows, and the loop over all other axes. */
 static tn_status lay_out(tn__library *library, const tn__step *s, bool rows)
 {
     int64_t itemsize[3];
@@ -138,7 +138,7 @@ tn_status tn__cpu_prepare_library(tn__cpu_step *step)
     library->mode = s->param;
     library->mode_count = s->param_count;
     library->serial = !rows;
-    tn__carver count = {.base = NULL}; /* without memory: a call that only tells how much it needs */
+    tn__carver count = {.base = NULL}; /* a call without memory only computes how much it needs */
     char *nothing[3] = {NULL};
     library->function(library, nothing, &count);
     library->scratch = count.used ? count.used : 1;

@@ -12,7 +12,7 @@
 #include "backends/cpu/linalg/fft.h"
 
 typedef struct tn__carver {
-    char *base;  /* NULL: only counting */
+    char *base;  /* NULL: requests are only added up */
     size_t used;
 } tn__carver;
 
@@ -29,11 +29,11 @@ typedef struct tn__matrix_layout {
 } tn__matrix_layout;
 
 typedef struct tn__library tn__library;
-/* p: the operands' matrices, output first, in C order without gaps. 0, or LAPACK's info. */
+/* p: the operands' matrices, output first, contiguous in C order. Returns 0, or LAPACK's info. */
 typedef int tn__library_function(tn__library *library, char *const *p, tn__carver *carver);
 
 typedef struct tn__library_functions {
-    tn__library_function *of[TN_DTYPE_COUNT]; /* by compute dtype */
+    tn__library_function *of[TN_DTYPE_COUNT]; /* indexed by compute dtype */
     const char *failed;                       /* what a positive info means */
 } tn__library_functions;
 
@@ -45,13 +45,13 @@ struct tn__library {
     int mode_count;
     int64_t work[2];             /* sizes of workspaces, found while counting */
     bool serial;                 /* the library has threads of its own */
-    int64_t cost;                /* of a call, in element operations */
+    int64_t cost;                /* cost of a call, in element operations */
     tn__cpu_space places;        /* the leading axes */
     size_t scratch;
-    tn__fft_plan *plan;          /* of FFT: behind this, in the same block */
+    tn__fft_plan *plan;          /* the plan of an FFT: after this struct, in the same allocation */
 };
 
-/* Of an operation; NULL if this build has no library for it. */
+/* LAPACK's functions of an operation; NULL if this build has no library for it. */
 const tn__library_functions *tn__lapack_functions(int op);
 const tn__library_functions *tn__fft_functions(int op);
 
