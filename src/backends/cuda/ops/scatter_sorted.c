@@ -18,11 +18,11 @@ typedef struct fold {
 } fold;
 
 struct tn__cuda_sorted_sums {
-    tn__operand operand[2];       /* of the sort: positions, keys */
+    tn__operand operand[2];       /* the sort's operands: positions, keys */
     tn__step argsort;
     tn__cuda_step sort;
     CUfunction keys, fold, fold_lanes;
-    int lanes; /* that a thread adds up where they lie side by side */
+    int lanes; /* lanes that a thread adds up where these are neighbours in memory */
     CUdeviceptr order;
     fold level[MOST_LEVELS];
     int levels;
@@ -42,7 +42,7 @@ static CUdeviceptr carve(CUdeviceptr *at, long long count, size_t size)
     return piece;
 }
 
-/* The keys, the order, and each level's keys and sums; with `base` 0, only how large they are. */
+/* Divides memory among the keys, the order, and each level's keys and sums; if `base` is 0, only computes the size. */
 static void lay_out(tn__cuda_sorted_sums *sums, CUdeviceptr base, long long terms, long long lanes, long long rows,
                     size_t itemsize)
 {
@@ -104,7 +104,8 @@ tn_status tn__cuda_sorted_sums_make(tn__cuda_step *step, tn__cuda_device *device
     return TN_OK;
 }
 
-/* Lanes that lie side by side, whole groups of them, 16 bytes (of small elements, less) from one to the next. */
+/* Are lanes neighbours in memory, in whole groups, whose addresses are multiples of 16 bytes (less for small
+ * elements)? */
 static bool side_by_side(const tn__cuda_sorted_sums *sums, const tn__cuda_walk *walk, const tn__cuda_scatter_args *args)
 {
     long long lanes = sums->lanes;

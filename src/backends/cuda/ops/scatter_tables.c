@@ -14,13 +14,15 @@
 
 enum {
     WARP = 32,
-    ROUND = WARP * 8,        /* terms that a warp adds at once */
+    ROUND = WARP * 8,        /* terms that a warp adds in a round */
     MOST_PIECES = 2048,      /* 15 warps for each multiprocessor of an H100 */
-    LEAST_TERMS = 2 * ROUND, /* of a piece ... */
+    LEAST_TERMS = 2 * ROUND, /* least terms of a piece ... */
     TERMS_SHARE = 4,         /* ... and a term for 4 positions: sums are written and read again */
-    MANY_TABLES = 24 << 10,  /* bytes of several tables of a warp: a multiprocessor has room for 6 to 9 warps */
-    MOST_BYTES = 48 << 10,   /* of one: what need not be asked for */
-    FEW_PLACES = 4,          /* of the walk, where terms do not lie side by side: each place reads all lines */
+    MANY_TABLES = 24 << 10,  /* most bytes of a warp's tables, if it has several: a multiprocessor has room for 6 to
+                                9 warps then */
+    MOST_BYTES = 48 << 10,   /* most bytes of a single table: shared memory that needs no opt-in */
+    FEW_PLACES = 4,          /* most places of the loop where terms are not neighbours in memory: each place reads
+                                all cache lines */
     JOINED = 8, JOIN_THREADS = 512
 };
 
@@ -38,14 +40,14 @@ struct tn__cuda_table_sums {
     size_t bytes;
 };
 
-/* Of a sum as kernels have it, at most. */
+/* Most bytes of a sum, in the dtype that kernels add in. */
 static long long bytes_of_sum(tn_dtype dtype)
 {
     long long size = tn__dtypes[dtype].size;
     return size < 4 ? 4 : size;
 }
 
-/* Each table has an entry more, for terms that go nowhere. */
+/* Bytes of a table, which has one entry more, for terms that go nowhere. */
 static long long bytes_of_table(const tn__cuda_scatter_args *args, tn_dtype dtype)
 {
     return (args->extent + 1) * bytes_of_sum(dtype);
@@ -53,7 +55,7 @@ static long long bytes_of_table(const tn__cuda_scatter_args *args, tn_dtype dtyp
 
 static long long divide_up(long long a, long long b) { return (a + b - 1) / b; }
 
-/* Whole rounds a piece. */
+/* Divides the terms into pieces of whole rounds. */
 static tables cut(const tn__cuda_walk *walk, const tn__cuda_scatter_args *args, tn_dtype dtype)
 {
     tables t = {.pieces = MOST_PIECES / walk->size, .count = WARP};
@@ -87,7 +89,7 @@ tn_status tn__cuda_table_sums_make(tn__cuda_step *step, tn__cuda_device *device,
     tn_status status = tn__cuda_module_function(device, step->module, "add_to_tables", &sums->add);
     if (status == TN_OK)
         status = tn__cuda_module_function(device, step->module, "join_tables", &sums->join);
-    if (status == TN_OK) /* terms pass through, so that there is nothing for a cache to keep */
+    if (status == TN_OK) /* terms are read once, so shared memory is worth more than cache */
         status = tn__cuda_check(device,
                                 device->driver->cuFuncSetAttribute(sums->add,
                                                                    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,

@@ -6,18 +6,19 @@
  *     add_to_tables    a warp adds a piece of the terms up in tables of sums, which lie in shared memory
  *     join_tables      sums of the same position, one a piece, are added up and go to the output
  *
- * Lanes that share a table take turns, so that what a step costs does not depend on where its terms go. Entries of a
- * warp's tables lie beside one another by table: lanes whose turn it is meet in no bank.
+ * Lanes that share a table take turns, so that a step's cost does not depend on where its terms go. The entries of a
+ * warp's tables are interleaved, so that lanes of the same turn use different banks of shared memory.
  *
  * In front of it: scatter.cuh, and NOTHING, which changes nothing that it is added to: -0.0, or a whole 0.
  */
-#define TERMS 8    /* of a lane a turn */
-#define JOINED 8   /* positions of a block that joins */
-#define SLICES 64  /* of the pieces, which its threads share out */
+#define TERMS 8    /* terms of a lane in a round */
+#define JOINED 8   /* positions of a block of join_tables */
+#define SLICES 64  /* slices of the pieces, among which its threads are divided */
 
 struct tables {
-    W *sums;            /* of each position, by place of the walk and piece; one piece goes to the output */
-    i64 pieces, length; /* of a place's terms; terms of a piece */
+    W *sums;            /* sums of each position, by place of the loop and piece; a single piece writes to the output
+                           directly */
+    i64 pieces, length; /* pieces of a place's terms; terms of a piece */
     int count, unused;  /* tables of a warp: a power of 2 */
 };
 
@@ -31,7 +32,7 @@ static __device__ __forceinline__ bool is_nothing(const W &sum)
     return same;
 }
 
-/* What no term went to keeps its bits, those of NaN, too. */
+/* Adds a sum to the output. Elements that no term went to keep their bits, even those of NaN. */
 static __device__ __forceinline__ void add_to_output(const scatter &s, i64 at, i64 k, const W &sum)
 {
     S *to = s.to + at + k * s.to_step;
@@ -116,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(32) add_to_tables(const __grid_cons
     }
     for (int k = lane; k < extent; k += 32) {
         W sum = NOTHING;
-        for (int n = 0; n < t.count; n++) /* each lane from another table on, in another bank */
+        for (int n = 0; n < t.count; n++) /* each lane begins with another table, so that they use different banks */
             sum = plus(sum, sums[k * t.count + ((n + lane / turns) & (t.count - 1))]);
         if (t.pieces == 1)
             add_to_output(s, at[0], k, sum);

@@ -10,17 +10,17 @@
  * In front of it: what rows.cuh and value.cuh need.
  */
 #define CELLS 4096
-#define SEARCHES 8          /* of a thread at once */
+#define SEARCHES 8          /* searches that a thread has under way */
 
 struct search_work {
     i64 *to;
     const E *sorted, *wanted;
-    i64 n, count;         /* elements of a sorted row; of a row of wanted ones */
+    i64 n, count;         /* elements of a sorted row, and of a row of values to be searched for */
     i64 to_step, sorted_step, wanted_step;
     const u64 *guard;
 };
 
-/* Whether the key goes before what is wanted. */
+/* Does the key come before the wanted place? */
 static __device__ __forceinline__ bool goes_before(E key, E wanted)
 {
 #ifdef RIGHT
@@ -65,7 +65,8 @@ static __device__ __forceinline__ int cell_of(V x, V first, V cells_a_unit)
 extern "C" __global__ void __launch_bounds__(512, 3) search_guided(const __grid_constant__ search_work work)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    u32 *table = (u32 *)memory; /* elements in the pieces before, and 16 bits up those before the next one */
+    u32 *table = (u32 *)memory; /* low 16 bits: elements in the pieces before; high 16 bits: those before the next
+                                   piece */
     E *keys = (E *)(table + CELLS);
     if (work.guard && *(const volatile u64 *)work.guard)
         return;

@@ -13,8 +13,8 @@
 #include "ops/ops.h"
 
 enum { SORT_THREADS = 512, SORT_DIGITS = 256, SORT_TILES_AT_ONCE = 8, SORT_PASSES = 8,
-       SORT_ROWS_AT_ONCE = 1 << 15, SORT_BLOCKS_AT_ONCE = 1 /* of a multiprocessor */ };
-#define SORT_WIDE ((int64_t)1 << 30) /* elements of a row from which on words are of 64 bits */
+       SORT_ROWS_AT_ONCE = 1 << 15, SORT_BLOCKS_AT_ONCE = 1 /* blocks of sort_count on a multiprocessor */ };
+#define SORT_WIDE ((int64_t)1 << 30) /* rows of so many elements and more need 64-bit counters */
 
 typedef struct sort_pass {
     CUdeviceptr in, out, between[2], positions[2], published[2], starts, differs, ticket;
@@ -25,10 +25,10 @@ typedef struct sort_pass {
 
 typedef struct sort_data {
     tn__cuda_rows rows;
-    sort_pass pass;                    /* what all passes have in common */
-    bool positions, whole;             /* ARGSORT; SORT into an output without gaps */
-    CUfunction clear, count, plan;     /* and step->function moves */
-    int shared;                        /* bytes that it wants */
+    sort_pass pass;                    /* parameters that all passes share */
+    bool positions, whole;             /* ARGSORT; SORT into a contiguous output */
+    CUfunction clear, count, plan;     /* step->function is sort_move */
+    int shared;                        /* bytes of shared memory of sort_move */
     void *scratch;
     size_t bytes;
 } sort_data;
@@ -79,7 +79,7 @@ static CUdeviceptr carve(CUdeviceptr *at, size_t bytes)
     return bytes ? piece : 0;
 }
 
-/* One block; without memory (`base` 0) only how large it is. */
+/* Divides one block of memory; if `base` is 0, only computes its size. */
 static void lay_out(sort_data *data, CUdeviceptr base, size_t itemsize)
 {
     sort_pass *pass = &data->pass;
@@ -133,7 +133,7 @@ static bool without_gaps(const tn__operand *operand)
     return true;
 }
 
-/* So many tiles are counted by one block that every multiprocessor has some. */
+/* The number of tiles that a block of sort_count counts: few enough that every multiprocessor has a block. */
 static int tiles_at_once(const tn__cuda_device *device, int64_t tiles)
 {
     int64_t each = tiles / ((int64_t)device->owner->capabilities.multiprocessors * SORT_BLOCKS_AT_ONCE + 1);
@@ -142,7 +142,7 @@ static int tiles_at_once(const tn__cuda_device *device, int64_t tiles)
 
 void tn__cuda_sort_below(tn__cuda_step *step, uint64_t limit)
 {
-    if (step->start != start_sort) /* by comparisons */
+    if (step->start != start_sort) /* sorted by comparisons (sort_rows.c) */
         return;
     sort_data *data = step->data;
     int bytes = 1;

@@ -30,16 +30,16 @@
 #endif
 #define TILE (THREADS * EACH_THREAD)
 #define BYTES (E_BITS / 8)
-#define BACK 4              /* tiles that are asked at once how many elements they have */
+#define BACK 4              /* earlier tiles whose counts are read at once */
 
-/* What a tile publishes: a number of elements below two bits that say of what. */
+/* What a tile publishes: a number of elements, and in the two highest bits what they are. */
 #ifdef WIDE
 typedef u64 word;
 #else
 typedef u32 word;
 #endif
-#define OWN  ((word)1 << (sizeof(word) * 8 - 2)) /* of the tile */
-#define UPTO ((word)2 << (sizeof(word) * 8 - 2)) /* of it and all before it */
+#define OWN  ((word)1 << (sizeof(word) * 8 - 2)) /* elements of the tile */
+#define UPTO ((word)2 << (sizeof(word) * 8 - 2)) /* elements of it and of all tiles before it */
 #define ELEMENTS (OWN - 1)
 
 struct sort_pass {
@@ -47,10 +47,10 @@ struct sort_pass {
     E *out;
     E *between[2];          /* elements between passes: the last pass but one writes the first, the one before it the
                                second */
-    u32 *positions[2];      /* likewise beside them */
+    u32 *positions[2];      /* the positions that belong to them */
     word *published[2];     /* by row, tile and digit; passes take them by turns and clear the other one's */
     u32 *starts;            /* by row, byte and digit: how many; then how many of lower digits */
-    u32 *differs;           /* by row: the passes that it takes, as bits */
+    u32 *differs;           /* by row: the passes that it takes, a bit set */
     u64 *ticket;            /* one a pass */
     i64 n, tiles, rows;
     i64 from_step, to_step;
@@ -146,7 +146,7 @@ static __device__ u32 sum_before(u32 x, u32 *sums)
     return lower + upto - x;
 }
 
-/* A block a row, a thread a digit. */
+/* One block for each row, one thread for each digit. */
 extern "C" __global__ void __launch_bounds__(DIGITS) sort_plan(const __grid_constant__ sort_pass pass)
 {
     __shared__ u32 sums[DIGITS / 32];

@@ -29,10 +29,10 @@ typedef struct sort_rows_work {
 
 typedef struct sort_rows_data {
     tn__cuda_rows rows;
-    int threads, rows_each; /* of a block */
+    int threads, rows_each; /* threads, and rows, of a block */
 } sort_rows_data;
 
-/* Keys of up to 16 bits and their positions share a word. */
+/* The 32-bit words that are compared; keys of up to 16 bits share a word with their positions. */
 static int words_of(const tn__step *step)
 {
     int itemsize = (int)tn__dtypes[step->operand[1].dtype].size;

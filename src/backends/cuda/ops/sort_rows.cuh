@@ -61,7 +61,7 @@ static __device__ __forceinline__ item item_of(E x, u32 position) { return item{
 static __device__ __forceinline__ result result_of(const item &x) { return x.position; }
 static __device__ __forceinline__ bool below(const item &a, const item &b)
 {
-    return (a.key < b.key) | ((a.key == b.key) & (a.position < b.position)); /* without branches */
+    return (a.key < b.key) | ((a.key == b.key) & (a.position < b.position)); /* no &&, which would branch */
 }
 static __device__ __forceinline__ item other_lanes(const item &x, int lanes)
 {
@@ -69,7 +69,8 @@ static __device__ __forceinline__ item other_lanes(const item &x, int lanes)
 }
 static __device__ __forceinline__ item chosen(bool first, const item &a, const item &b)
 {
-    return item{first ? a.key : b.key, first ? a.position : b.position}; /* not as a whole, in pieces of bytes */
+    return item{first ? a.key : b.key, first ? a.position : b.position}; /* member by member: the compiler would copy
+                                                                            the struct byte by byte */
 }
 #else
 static __device__ __forceinline__ item item_of(E x, u32 position)
@@ -93,7 +94,7 @@ static __device__ __forceinline__ item other_lanes(item x, int lanes) { return _
 static __device__ __forceinline__ item chosen(bool first, item a, item b) { return first ? a : b; }
 #endif
 
-/* The threads of a row. */
+/* A barrier for the threads of a row. */
 static __device__ __forceinline__ void meet()
 {
     if (LANES > 32)
@@ -110,7 +111,7 @@ static __device__ __forceinline__ void put_in_order(item &a, item &b)
     a = low;
 }
 
-/* A merge of runs of RUN each, from the step on that compares what is APART. */
+/* The steps of a merge of runs of RUN elements, beginning with the one that compares elements APART from each other. */
 template <int RUN, int APART> static __device__ __forceinline__ void merge_runs(item (&x)[EACH_LANE])
 {
 #pragma unroll
@@ -139,7 +140,7 @@ static __device__ __forceinline__ void merge_own(item (&x)[EACH_LANE])
                 put_in_order(x[i], x[i + apart]);
 }
 
-/* The lower one of two, or the higher one. */
+/* The lower one of two elements, or the higher one. */
 static __device__ __forceinline__ item kept(const item &x, const item &y, bool higher)
 {
     return chosen(below(x, y) != higher, x, y);
@@ -184,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_rows(const __grid_con
     result *results = shared.results[threadIdx.x / LANES];
     for (i64 first = (i64)blockIdx.x * ROWS; first < w.size; first += (i64)gridDim.x * ROWS) {
         const i64 row = first + threadIdx.x / LANES;
-        const int n = row < w.size ? (int)work.n : 0; /* lanes without a row take part in what others do */
+        const int n = row < w.size ? (int)work.n : 0; /* lanes without a row take part in the shuffles and barriers */
         i64 at[3];
         places(w, row, at);
         const E *from = work.in + at[1] + lane * work.from_step;
