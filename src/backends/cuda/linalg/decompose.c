@@ -13,11 +13,11 @@
 #include "ops/ops.h"
 #include "tn_embed.h"
 
-enum { MATRICES, FIRST, SECOND, VALUES, INFO, WORK, PACKED, AREAS }; /* of a run's memory */
+enum { MATRICES, FIRST, SECOND, VALUES, INFO, WORK, PACKED, AREAS }; /* areas of a run's memory */
 
 typedef struct decompose_data decompose_data;
 
-/* A matrix's area of memory, and the step's facts, as a decomposition uses them. */
+/* What the functions below work on: the areas of a run's memory for one matrix, and the step's constants. */
 typedef struct place {
     const decompose_data *data;
     const tn__cuda_run *run;
@@ -29,17 +29,17 @@ typedef struct decomposition {
     int op;
     tn_status (*measure)(decompose_data *data, void *handle, void *params);
     tn_status (*compute)(const place *p);
-    const char *failed; /* NULL: it cannot */
+    const char *failed; /* message of a failure; NULL: it cannot fail */
 } decomposition;
 
 struct decompose_data {
     const tn__cusolver *library;
     const decomposition *kind;
     const int64_t *mode;
-    long long m, n, k;            /* of a matrix as the library gets it; the smaller of both */
-    bool transposed;              /* that is the operand's transpose */
+    long long m, n, k;            /* rows and columns of a matrix as the library gets it, and the smaller of the two */
+    bool transposed;              /* the library gets the operand's transpose */
     bool complex;
-    long long count, each;        /* matrices; elements that one packs */
+    long long count, each;        /* number of matrices; elements of a packed result */
     int type;
     size_t itemsize, work, host_bytes, area[AREAS], bytes;
     void *host_memory;
@@ -55,8 +55,8 @@ char *tn__cuda_text_decompose(tn_dtype dtype)
 
 #define check tn__cuda_solver_check
 
-/* The library may notice numbers that are not finite before the GPU tells: its states 3 and 6, of a wrong value and an
- * execution that failed. */
+/* cuSOLVER may detect numbers that are not finite before the kernel that checks for them: it then returns 3 (invalid
+ * value) or 6 (execution failed). */
 static tn_status check_values(const decompose_data *d, int result, const char *what)
 {
     if (result == 3 || result == 6)
@@ -66,7 +66,7 @@ static tn_status check_values(const decompose_data *d, int result, const char *w
 
 static long long larger(long long a, long long b) { return a > b ? a : b; }
 
-/* A result in C order; `out` moves behind it. */
+/* Packs a result in C order, and moves `out` to its end. */
 static tn_status lay(place *p, CUdeviceptr from, long long rows, long long columns, long long ld, int upper)
 {
     void *params[] = {&p->out, &from, &rows, &columns, &ld, &upper};
@@ -77,7 +77,7 @@ static tn_status lay(place *p, CUdeviceptr from, long long rows, long long colum
     return status;
 }
 
-/* The same where Fortran's order of the library's matrix is C order of the result. */
+/* The same where the library's matrix in Fortran order is the result in C order. */
 static tn_status lay_flat(place *p, CUdeviceptr from, long long size) { return lay(p, from, size, 1, size, 0); }
 
 static tn_status lay_values(place *p)
@@ -103,7 +103,7 @@ static tn_status measure_qr(decompose_data *d, void *handle, void *params)
                            handle, (int)d->m, columns, (int)d->k, NULL, (int)d->m, NULL, &own), "preparation");
     d->work = (size_t)larger((long long)d->work, own * (long long)d->itemsize);
     d->area[FIRST] = (size_t)(d->m * larger(columns, d->n)) * d->itemsize;
-    d->area[VALUES] = (size_t)d->k * d->itemsize; /* the reflectors' factors */
+    d->area[VALUES] = (size_t)d->k * d->itemsize; /* the scalar factors of the reflectors */
     return status;
 }
 
@@ -115,7 +115,7 @@ static tn_status compute_qr(const place *given)
     int columns = (int)d->mode[0], *info = (int *)p.area[INFO];
     CUdeviceptr a = p.area[FIRST], work = p.area[WORK];
     void *tau = (void *)p.area[VALUES];
-    /* in memory with room for all of q's columns */
+    /* a copy, in memory with room for all of q's columns */
     place copy = p;
     copy.out = a;
     tn_status status = lay_flat(&copy, p.a, d->m * d->n);

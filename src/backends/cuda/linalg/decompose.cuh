@@ -7,7 +7,7 @@ struct number {
     double part[PARTS];
 };
 
-/* A matrix of `columns` columns `ld` elements apart; below the diagonal zeros if it is `upper`. */
+/* Packs a matrix of `columns` columns that are `ld` elements apart; `upper`: with zeros below the diagonal. */
 extern "C" __global__ void lay(number *to, const number *from, i64 rows, i64 columns, i64 ld, int upper)
 {
     for EACH(k, rows * columns) {
@@ -16,7 +16,7 @@ extern "C" __global__ void lay(number *to, const number *from, i64 rows, i64 col
     }
 }
 
-/* Numbers that are real, whatever the matrix is. */
+/* Packs real numbers as elements of the matrix's dtype. */
 extern "C" __global__ void lay_real(number *to, const double *from, i64 count)
 {
     for EACH(k, count) {
@@ -26,7 +26,7 @@ extern "C" __global__ void lay_real(number *to, const double *from, i64 count)
     }
 }
 
-/* Tells of a matrix whose values did not converge, or are not to be had as it is not finite. */
+/* Reports a matrix whose values did not converge, or which is not finite. */
 extern "C" __global__ void look(const int *info, const double *values, const __grid_constant__ tn_failure failure)
 {
     for EACH(i, 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes 0 what is imaginary in the first number of each row, and in number `last` unless that is 0. */
+/* Sets to 0 the imaginary part of the first number of each row, and of number `last` unless `last` is 0. */
 extern "C" __global__ void ends(R *numbers, i64 rows, i64 distance, i64 last)
 {
     for EACH(i, rows) {

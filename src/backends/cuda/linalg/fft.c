@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fourier transforms of the last axis by cuFFT. It takes an operand where it lies if one distance leads from each row
- * to the next; others are gathered first, and so are those of transforms to real numbers, which overwrite them; what
- * cannot be of a real signal's transform, imaginary parts of numbers that are their own conjugates, is made 0 there.
- * What must survive a failure of the run is written by a copy that looks for one.
+ * to the next; others are gathered first, and so are those of transforms to real numbers, which overwrite them; in the
+ * copy, imaginary parts that the transform of a real signal cannot have (of numbers that are their own conjugates) are
+ * set to 0. Donated memory, which must survive a failure of the run, is written by a copy that checks for one.
  */
 #include "backends/cuda/linalg/library.h"
 #include "core/dtype.h"
@@ -13,13 +13,13 @@
 #include "tn_embed.h"
 
 typedef struct side {
-    long long step, distance;     /* along a row, from row to row */
-    bool direct;                  /* else through memory of its own */
+    long long step, distance;     /* strides along a row, and from row to row */
+    bool direct;                  /* used in place; else copied to or from memory of the step's own */
     tn__cuda_copying copy;
     CUdeviceptr memory;
 } side;
 
-/* An operation in single and in double precision. */
+/* cuFFT's names of an operation in single and in double precision. */
 typedef struct transform {
     int op, type[2];
 } transform;
@@ -33,10 +33,11 @@ static const transform transforms[] = {
 typedef struct fft_data {
     const tn__cufft *library;
     int plan, type, direction;
-    bool planned;                 /* there is a plan */
-    long long rows, last;         /* to real numbers: the number at the other end, 0 if it is no conjugate of its own */
+    bool planned;                 /* a plan has been made */
+    long long rows, last;         /* transforms to real numbers: the index of the last number, if it is its own
+                                     conjugate, else 0 */
     side side[2];                 /* output, input */
-    void *memory;                 /* the sides', then cuFFT's */
+    void *memory;                 /* memory of both sides' copies, then cuFFT's workspace */
     size_t bytes;
 } fft_data;
 
@@ -88,7 +89,7 @@ static tn_status start_fft(const tn__cuda_step *step, const tn__cuda_run *run)
         address[i] = data->side[i].direct ? tn__cuda_address(run, &operand[i]) : data->side[i].memory;
     }
     tn_status status = TN_OK;
-    if (!data->planned) /* there is nothing to transform */
+    if (!data->planned) /* there are no elements */
         return status;
     if (!data->side[1].direct)
         status = tn__cuda_copying_start(&data->side[1].copy, run, data->side[1].memory, buffer[1]);
@@ -102,7 +103,7 @@ static tn_status start_fft(const tn__cuda_step *step, const tn__cuda_run *run)
     return status;
 }
 
-/* Whether cuFFT can take the operand where it lies; else a copy to or from memory. */
+/* Decides whether cuFFT can use the operand in place; else prepares a copy to or from memory. */
 static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, fft_data *data, int i)
 {
     const tn__operand *operand = &step->step->operand[i];
@@ -113,7 +114,7 @@ static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, fft_da
     at->step = operand->dim[last] > 1 ? operand->stride[last] : 1;
     at->distance = rows.ndim ? rows.stride[0][0] : 1;
     bool kept = i == 0 ? !step->overwrites : step->step->op != TN__OP_IRFFT, single = rows.size <= 1;
-    /* rows of real numbers begin where complex ones may: the library wants them so */
+    /* rows of real numbers have to begin at addresses that are aligned for complex ones */
     bool real = !tn_dtype_is_complex((tn_dtype)operand->dtype);
     bool pairs = !real || (at->step == 1 && operand->offset % 2 == 0 && (single || at->distance % 2 == 0));
     at->direct = rows.ndim < 2 && at->step > 0 && at->distance > 0 && kept && pairs;
@@ -178,7 +179,7 @@ tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device)
     step->start = start_fft;
     step->opaque = true;
     data->library = tn__cuda_fft_library(device);
-    const tn__operand *whole = &s->operand[s->op == TN__OP_RFFT]; /* of the transform's length */
+    const tn__operand *whole = &s->operand[s->op == TN__OP_RFFT]; /* the operand that has the transform's length */
     bool wide = tn__dtypes[whole->dtype].component == TN_FLOAT64;
     for (size_t i = 0; i < sizeof transforms / sizeof *transforms; i++)
         if (transforms[i].op == s->op)

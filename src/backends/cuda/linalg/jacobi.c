@@ -13,7 +13,7 @@
 
 enum { LEAST_EXTENT = 4, WARP = 32, BLOCK = 256 };
 
-/* As jacobi.cuh takes it. */
+/* A kernel parameter, as jacobi.cuh declares it. */
 typedef struct job {
     CUdeviceptr to, from;
     long long row, column, to_step, each;
@@ -23,10 +23,10 @@ typedef struct job {
 typedef struct jacobi_data {
     tn__cuda_walk walk; /* over matrices */
     job job;
-    int threads, matrices; /* of a block, as in the text */
+    int threads, matrices; /* threads, and matrices, of a block; the same as in the kernel's text */
 } jacobi_data;
 
-/* The power of two that an extent fits in, of those that there are texts for. */
+/* The smallest power of two, of those that kernels are made for, that is at least n. */
 static int rounded(long long n)
 {
     int extent = LEAST_EXTENT;

@@ -13,7 +13,7 @@
  */
 #define ALL 0xffffffffu
 #define PAIRS (COLUMNS / 2)
-#define MATRICES (THREADS == 32 ? 4 / PARTS : 1) /* of a block */
+#define MATRICES (THREADS == 32 ? 4 / PARTS : 1) /* matrices of a block */
 #define SWEEPS 40                                /* 5 to 10 are usual */
 #define INFINITE 0x7ff0000000000000ull           /* the bits of infinity; NaN's are more */
 
@@ -21,7 +21,7 @@ struct number {
     double part[PARTS];
 };
 
-/* A matrix's elements, and where its results go, packed. */
+/* The matrices' elements, and the addresses of the packed results. */
 struct job {
     number *to;
     const number *from;
@@ -38,8 +38,8 @@ __device__ void meet()
 #endif
 }
 
-/* The largest of what the threads have. They meet: what they read to find it may be overwritten afterwards, which to
- * exchange registers does not promise. */
+/* The largest of all threads' values. It is also a barrier for shared memory, which register shuffles alone are not:
+ * afterwards, what the threads have read may be overwritten. */
 __device__ unsigned long long largest(unsigned long long x)
 {
     for (int apart = 16; apart > 0; apart /= 2) {
@@ -94,7 +94,7 @@ __device__ double square(const number a)
 #endif
 }
 
-/* The larger part's size as bits: in the order of sizes, NaN the largest. */
+/* The bits of the larger part's absolute value: ordered as the sizes are, with NaN the largest. */
 __device__ unsigned long long size_bits(const number a)
 {
     unsigned long long bits = 0;
@@ -128,7 +128,7 @@ __device__ number element(const job &j, const number *from, int row, int column)
     return j.adjoint ? conjugate(a) : a;
 }
 
-/* What a matrix without results has as such; of one that the methods failed for, somebody is told. */
+/* Writes the results of a matrix that has none (NaN); reports a failure if the method has failed. */
 __device__ void give_up(const job &j, number *to, int t, bool failed, const tn_failure &failure, i64 place)
 {
     for (int k = t; k < j.each; k += THREADS)
@@ -170,7 +170,7 @@ __device__ void turn(number &x, number &y, double c, const number s)
     y = plus_product(times(c, y), s, was);
 }
 
-/* Where in the results' order, from the smallest or from the largest value on, which value comes. */
+/* Finds, for each position in the results' order (ascending, or descending), which value comes there. */
 __device__ void sort(int *source, const double *values, int n, bool descending, int t)
 {
     if (t < n) {

@@ -6,10 +6,10 @@
  */
 typedef number table[ROWS][COLUMNS + 1];
 
-#define SMALL_BITS 0x3c30000000000000ull /* of 2^-60: less than that besides the diagonal does not matter */
-#define LEAST_BITS 0x3370000000000000ull /* of 2^-200: what is less is not rotated away */
+#define SMALL_BITS 0x3c30000000000000ull /* bits of 2^-60: off-diagonal elements below that do not matter */
+#define LEAST_BITS 0x3370000000000000ull /* bits of 2^-200: smaller elements are not rotated away */
 
-/* Scaled, from the lower triangle; zeros where there is nothing. The largest element's bits. */
+/* Loads a matrix from its lower triangle, scaled and padded with zeros; returns the bits of its largest element. */
 __device__ unsigned long long load(table a, table v, const job &j, const number *from, int t)
 {
     unsigned long long bits = 0;
@@ -44,7 +44,7 @@ __device__ bool diagonal(table a, int t)
     return largest(bits) <= SMALL_BITS;
 }
 
-/* Each pair's rotation, and the block of the pair itself. */
+/* Computes each pair's rotation, and applies it to the pair's own 2 x 2 block. */
 __device__ void choose(table a, rotation *chosen, int step, int h, int t)
 {
     if (t >= h)
@@ -61,7 +61,7 @@ __device__ void choose(table a, rotation *chosen, int step, int h, int t)
     chosen[t] = r;
 }
 
-/* The blocks of two pairs each, and the vectors. */
+/* Applies the rotations to the blocks of each two pairs, and to the vectors. */
 __device__ void apply(table a, table v, const rotation *chosen, int step, int h, int n, bool vectors, int t)
 {
     int p, q, x, y;
@@ -93,7 +93,7 @@ __device__ void apply(table a, table v, const rotation *chosen, int step, int h,
 
 __device__ bool diagonalize(table a, table v, rotation *chosen, int n, bool vectors, int t)
 {
-    const int h = (n + 1) / 2; /* of an odd number, one has a partner that is nothing */
+    const int h = (n + 1) / 2; /* if n is odd, one column's partner does not exist */
     for (int sweep = 0; !diagonal(a, t); sweep++) {
         if (sweep == SWEEPS)
             return false;

@@ -9,7 +9,7 @@
 typedef number left_table[ROWS][ROWS + 1]; /* X, then all columns of U */
 typedef number right_table[COLUMNS][COLUMNS + 1];
 
-#define LANES (THREADS / PAIRS)    /* of a pair of columns */
+#define LANES (THREADS / PAIRS)    /* threads for a pair of columns */
 #define TINY 0x1p-130              /* a column of this squared length is rounding alone: it counts as zero */
 #define MEET 0x1p-100              /* squared cosines: columns that meet at less are orthogonal */
 #define TURN 0x1p-104              /* and at more they are turned; less, so that a sweep never does nothing */
@@ -44,7 +44,8 @@ __device__ unsigned long long load(space &s, const job &j, const number *from, i
     return bits;
 }
 
-/* Leaves the columns' squared lengths. */
+/* Rotates until the columns are orthogonal; leaves their squared lengths in `squares`. False if that does not
+ * converge. */
 __device__ bool orthogonal(space &s, int m, int n, int t)
 {
     if (t < n) {
@@ -69,7 +70,7 @@ __device__ bool orthogonal(space &s, int m, int n, int t)
     return largest(!apart) == 0;
 }
 
-/* One pair's columns, by LANES threads. */
+/* Rotates one pair of columns, by LANES threads. */
 __device__ void turn_pair(space &s, int p, int q, bool there, const job &j, int lane)
 {
     double pp = 0, qq = 0;
@@ -110,8 +111,8 @@ __device__ bool make_orthogonal(space &s, const job &j, int t)
     return true;
 }
 
-/* A column of U that X says nothing of: the unit vector that is farthest from the others' space, less what of it lies
- * in there, twice. */
+/* Makes a column of U that X does not determine: the unit vector that is farthest from the space of the other columns,
+ * orthogonalized against them twice. */
 __device__ void complete(space &s, int column, int m, int columns, int t)
 {
     if (t < m) {
@@ -157,7 +158,7 @@ __device__ void complete(space &s, int column, int m, int columns, int t)
     meet();
 }
 
-/* U in the place of X, whose columns are orthogonal; its columns behind X's, if it has more, in their order. */
+/* Replaces X, whose columns are orthogonal, by U; if U has more columns, these follow. */
 __device__ void make_left(space &s, const job &j, int columns, int t)
 {
     if (t < columns) {
@@ -177,7 +178,7 @@ __device__ void make_left(space &s, const job &j, int columns, int t)
             complete(s, column, j.m, columns, t);
 }
 
-/* U, S, V^H, packed; of the adjoint, V, S, U^H. */
+/* Packs U, S, V^H; if the matrix is the adjoint of the operand, V, S, U^H. */
 __device__ void store(const space &s, const job &j, number *to, int columns, int exponent, const double *lengths, int t)
 {
     const int m = j.m, n = j.n, first = j.vectors ? j.adjoint ? n * n : m * columns : 0;

@@ -39,7 +39,7 @@ char *tn__cuda_text_fft(bool wide);
 
 /* ---- cuSOLVER ---- */
 
-enum { TN__CUSOLVER_REAL = 1, TN__CUSOLVER_COMPLEX = 5 }; /* of doubles */
+enum { TN__CUSOLVER_REAL = 1, TN__CUSOLVER_COMPLEX = 5 }; /* cuSOLVER's types of double precision */
 
 typedef struct tn__cusolver {
     int (*cusolverDnCreate)(void **handle);
@@ -99,19 +99,19 @@ typedef struct tn__cusolver {
 } tn__cusolver;
 
 const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device);
-/* Double precision: single is computed so, too. */
+/* Does cuSOLVER compute in this dtype? Single precision is computed in double, too. */
 bool tn__cuda_solver_takes(const tn__cuda_device *device, tn_dtype dtype);
 /* The device's handle, made if there is none yet; under the device's lock. */
 tn_status tn__cuda_solver_open(tn__cuda_device *device, const tn__cusolver *library);
-/* TN_OK for a function's 0. */
+/* TN_OK if a function returned 0, else an error. */
 tn_status tn__cuda_solver_check(int result, const char *what);
-/* CHOLESKY, SOLVE and SLOGDET; QR, SVD and EIGH. */
+/* Prepare the steps CHOLESKY, SOLVE and SLOGDET; and QR, SVD and EIGH. */
 tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *device);
-/* Whether a step is of small matrices, and of singular values or eigenvalues; and that, without cuSOLVER. */
+/* Is a step the SVD or EIGH of small matrices? And its preparation, which does not need cuSOLVER. */
 bool tn__cuda_jacobi_takes(const tn__step *step);
 tn_status tn__cuda_prepare_jacobi(tn__cuda_step *step, tn__cuda_device *device);
-/* Of matrices that fit in so many rows and columns: powers of two, 4 to TN__CUDA_SMALL_MATRIX. */
+/* The kernel's text for matrices of at most so many rows and columns: powers of two, 4 to TN__CUDA_SMALL_MATRIX. */
 char *tn__cuda_text_jacobi(tn_dtype dtype, int op, int rows, int columns);
 char *tn__cuda_text_solver(tn_dtype dtype);
 char *tn__cuda_text_decompose(tn_dtype dtype);

@@ -5,11 +5,11 @@
 #include "backends/cuda/linalg/library.h"
 #include "core/error.h"
 
-#define OLDEST 11 /* of CUDA 12 */
+#define OLDEST 11 /* cuSOLVER's version of CUDA 12 */
 
 #define COUNT(table) (int)(sizeof(table) / sizeof *(table))
 
-/* Their numbers are one below CUDA's. */
+/* Opens a library; its version numbers are one below CUDA's. */
 static bool open_table(tn__cuda_part part, const tn__cuda_entry *entries, int count, void *table)
 {
     return tn__cuda_open_part(part, tn__cuda_open(NULL)->driver_version / 1000 - 1, OLDEST, entries, count, table);

@@ -5,7 +5,7 @@
  * pivot that is zero, or not positive.
  * The algorithms: Golub and Van Loan, Matrix Computations, 4th edition, 3.4.1 and 4.2.5 (right-looking).
  */
-#define LANES 32                /* a matrix has as many rows at most */
+#define LANES 32                /* most rows of a matrix */
 #define WARPS (4 / PARTS)
 #define ALL 0xffffffffu
 
@@ -29,7 +29,7 @@ __device__ number less_product(number x, const number a, const number b)
     return x;
 }
 
-/* Of complex numbers by Smith's method (Communications of the ACM 5, 1962), which does not square sizes. */
+/* a / b. Complex numbers by Smith's method (Communications of the ACM 5, 1962), which avoids overflowing squares. */
 __device__ number quotient(const number a, const number b)
 {
     number result;
@@ -134,7 +134,7 @@ __device__ int factor_positive(number *a, int n, int lane)
     return 0;
 }
 
-/* A lane's element of the solution of L U x = b. */
+/* Solves L U x = b; a lane has one element of b, and returns that of x. */
 __device__ number substitute(const number *a, int n, int lane, number x)
 {
     for (int k = 0; k < n; k++) {
@@ -152,7 +152,7 @@ __device__ number substitute(const number *a, int n, int lane, number x)
     return x;
 }
 
-/* A matrix into shared memory, and back; of the upper triangle what is the lower one of its adjoint. */
+/* Copies a matrix into shared memory, and back; `upper`: the upper triangle is read as the lower one of the adjoint. */
 __device__ void fetch(number *tile, const number *a, int n, int lane, bool upper)
 {
     for (int j = 0; j < n && lane < n; j++)
@@ -166,7 +166,7 @@ __device__ void put(number *a, const number *tile, int n, int lane, bool upper)
         a[upper ? lane * n + j : j * n + lane] = upper ? conjugate(tile[j * n + lane]) : tile[j * n + lane];
 }
 
-/* This warp's place among all, and how many there are. */
+/* This warp's number among all of the grid, and the number of all. */
 __device__ i64 warp_of_all() { return (i64)blockIdx.x * WARPS + threadIdx.x / LANES; }
 __device__ i64 all_warps() { return (i64)gridDim.x * WARPS; }
 
@@ -186,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES) small_cholesky(const
     }
 }
 
-/* The factors, for the determinant. */
+/* Computes the LU factors, for the determinant. */
 extern "C" __global__ void __launch_bounds__(WARPS * LANES) small_lu(const __grid_constant__ matrices m)
 {
     __shared__ number tiles[WARPS][LANES * LANES];
@@ -206,8 +206,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES) small_lu(const __gri
     }
 }
 
-/* Solutions in place of right sides. A warp has LANES sides of a matrix, whose factors others compute again for
- * theirs. */
+/* Replaces right-hand sides by solutions. A warp has LANES right-hand sides of a matrix; warps with others of the same
+ * matrix compute its factors again. */
 extern "C" __global__ void __launch_bounds__(WARPS * LANES) small_solve(const __grid_constant__ matrices m, i64 sides)
 {
     __shared__ number tiles[WARPS][LANES * LANES];

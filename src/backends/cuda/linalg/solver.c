@@ -14,7 +14,7 @@
 #include "ops/ops.h"
 #include "tn_embed.h"
 
-/* As solver.cuh takes them. */
+/* A kernel parameter, as solver.cuh declares it. */
 typedef struct matrices {
     CUdeviceptr a, b, pivot, info;
     long long n, each, count;
@@ -23,7 +23,7 @@ typedef struct matrices {
 typedef struct solver_data {
     const tn__cusolver *library;
     matrices m;
-    long long sides;              /* of SOLVE: columns of b */
+    long long sides;              /* SOLVE: columns of b */
     int type, mode;
     size_t itemsize, device_bytes, host_bytes;
     CUdeviceptr device_memory;
@@ -85,7 +85,8 @@ static tn_status factorize_one(const tn__cuda_step *step, const tn__cuda_run *ru
     if (status != TN_OK || step->step->op != TN__OP_SOLVE)
         return status;
     void *b = (void *)(data->m.b + (CUdeviceptr)(i * data->m.each) * data->itemsize);
-    int *unused = (int *)data->m.info + data->m.count; /* of wrong arguments */
+    int *unused = (int *)data->m.info + data->m.count; /* where the library reports wrong arguments, which there are
+                                                          not */
     return check(library->cusolverDnXgetrs(handle, params, 0, n, data->sides, data->type, a, n, pivot, data->type, b, n,
                                            unused),
                  "getrs");
@@ -105,7 +106,7 @@ static tn_status factorize(const tn__cuda_step *step, const tn__cuda_run *run)
     return status;
 }
 
-/* What follows the library's functions: looking for failures, and what the result is made of. */
+/* Starts what follows the library's functions: the check for failures, and the packing of the result. */
 static tn_status finish(const tn__cuda_step *step, const tn__cuda_run *run, tn__cuda_failure *failure)
 {
     const solver_data *data = step->data;
@@ -125,7 +126,7 @@ static tn_status start_solver(const tn__cuda_step *step, const tn__cuda_run *run
     const solver_data *data = step->data;
     const tn__operand *operand = step->step->operand;
     bool solves = step->step->op == TN__OP_SOLVE;
-    if (data->memory == NULL) /* nothing to do */
+    if (data->memory == NULL) /* there are no elements */
         return TN_OK;
     CUdeviceptr buffer[3];
     for (int k = 0; k < step->step->operand_count; k++)
@@ -217,7 +218,7 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
     step->data = data;
     step->free = free_solver;
     step->start = start_solver;
-    step->opaque = true; /* what moves operands may be a copy of the driver's, no kernel */
+    step->opaque = true; /* operands may be moved by a copy of the driver's, which is not a kernel */
     data->library = tn__cuda_solver_library(device);
     data->mode = s->param_count > 0 && s->param[0] != 0;
     data->type = a->dtype == TN_COMPLEX128 ? TN__CUSOLVER_COMPLEX : TN__CUSOLVER_REAL;
@@ -236,7 +237,7 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
                                            factors ? "triangle" : solves ? "unsolved" : "determinant");
     if (status == TN_OK)
         status = tn__cuda_module_function(device, step->module, "look", &data->look);
-    /* of a matrix of nothing, the determinant is a result all the same */
+    /* an empty matrix still has a determinant */
     bool nothing = data->m.count == 0 || (s->op != TN__OP_SLOGDET && (data->m.n == 0 || (solves && !data->sides)));
     if (status != TN_OK || nothing)
         return status;

@@ -10,12 +10,12 @@ struct number {
 struct matrices {
     number *a;              /* n by n */
     number *b;              /* `each` elements a matrix: right sides; signs and logarithms */
-    i64 *pivot;             /* n a matrix, from 1 */
+    i64 *pivot;             /* n for each matrix, counted from 1 */
     int *info;
     i64 n, each, count;
 };
 
-/* Tells of a matrix that the function failed for. */
+/* Reports a matrix for which the library's function failed. */
 extern "C" __global__ void look(const __grid_constant__ matrices m, const __grid_constant__ tn_failure failure)
 {
     for EACH(i, m.count)
@@ -23,7 +23,7 @@ extern "C" __global__ void look(const __grid_constant__ matrices m, const __grid
             tn_fail(&failure, 1, m.info[i]);
 }
 
-/* Zeros above the diagonal, or below it. */
+/* Writes zeros above the diagonal, or (`upper`) below it. */
 extern "C" __global__ void triangle(const __grid_constant__ matrices m, int upper)
 {
     for EACH(k, m.count * m.n * m.n) {
@@ -33,7 +33,7 @@ extern "C" __global__ void triangle(const __grid_constant__ matrices m, int uppe
     }
 }
 
-/* What a singular matrix has as its solutions. */
+/* Writes NaN as the solutions of singular matrices. */
 extern "C" __global__ void unsolved(const __grid_constant__ matrices m)
 {
     for EACH(k, m.count * m.each)
@@ -43,7 +43,8 @@ extern "C" __global__ void unsolved(const __grid_constant__ matrices m)
         }
 }
 
-/* The sign (of complex numbers, phase) and the logarithm of the size of each determinant, from the factors. */
+/* Computes the sign (for complex numbers, the phase) and the logarithm of the absolute value of each determinant, from
+ * the factors. */
 extern "C" __global__ void determinant(const __grid_constant__ matrices m)
 {
     for EACH(k, m.count) {
