@@ -109,7 +109,7 @@ static void find_capabilities(tn__device *device, cl_device_id id)
     clGetDeviceInfo(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL);
     clGetDeviceInfo(id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
     clGetDeviceInfo(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof total, &total, NULL);
-    const cl_ulong fixed = 24 << 10; /* tn_together, of every kernel */
+    const cl_ulong fixed = 24 << 10; /* tn_together, which every kernel has */
     device->capabilities = (tn__capabilities){
         .target = TN__TARGET_OPENCL,
         .threads = (int)units,

@@ -13,7 +13,7 @@
 #include "core/memory.h"
 #include "tn_embed.h"
 
-/* Numbers of 64 bits are `long` in OpenCL C, and `long long`, which kernel texts say, is kept for 128. */
+/* Replaces `long long` by `long`, the 64-bit type of OpenCL C, which reserves `long long` for 128 bits. */
 static void respell(char *text)
 {
     for (char *at = text; (at = strstr(at, "long long")); at += 9)
@@ -95,7 +95,7 @@ static tn_status compile(tn__cl_device *device, const tn__program *program, int 
         return status;
     for (int i = 0; i < count && status == TN_OK; i++)
         status = add(device, built, program->text.kernel[number[i]].name, program->text.kernel[number[i]].name);
-    clReleaseProgram(built); /* its kernels hold it */
+    clReleaseProgram(built); /* its kernels keep it alive */
     return status;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the OpenCL backend: device.c (devices, memory), kernels.c (compiled kernels), program.c (programs and their
- * runs), operations.c (steps that are no kernels). It is a sketch of a second language for a GPU's kernels: correct,
- * and not fast. Each run is waited for.
+ * What the files of the OpenCL backend share: device.c (devices, memory), kernels.c (compiled kernels), program.c
+ * (programs and their runs), operations.c (steps that are no kernels). It is a sketch of a second language for a GPU's
+ * kernels: correct, and not fast. Each run is waited for.
  */
 #ifndef TN_BACKENDS_OPENCL_OPENCL_H
 #define TN_BACKENDS_OPENCL_OPENCL_H
@@ -24,8 +24,9 @@ typedef struct tn__cl_device {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue;
-    pthread_mutex_t lock;   /* whoever compiles, or sets a kernel's arguments and starts it */
-    tn__cl_kernel *kernels; /* all that were compiled; they stay */
+    pthread_mutex_t lock;   /* held while a text is compiled, and while a kernel's arguments are set and it is
+                               started */
+    tn__cl_kernel *kernels; /* all compiled kernels; kept until the device ends */
 } tn__cl_device;
 
 /* A launch: a kernel over a table of words, which lies in device memory. */
@@ -37,7 +38,7 @@ typedef struct tn__cl_launch {
     int reached_count;
 } tn__cl_launch;
 
-/* TN_OK, or TN_ERR_DEVICE with what was asked and OpenCL's number for what went wrong. */
+/* TN_OK, or TN_ERR_DEVICE with what was called and OpenCL's error number. */
 tn_status tn__cl_check(const tn__cl_device *device, cl_int error, const char *what);
 
 /* ---- kernels.c ---- */
@@ -46,7 +47,7 @@ tn_status tn__cl_check(const tn__cl_device *device, cl_int error, const char *wh
 tn_status tn__cl_program_kernels(tn__cl_device *device, const tn__program *program, cl_kernel *kernel);
 /* A kernel of operations.cl for a dtype. */
 tn_status tn__cl_operation_kernel(tn__cl_device *device, const char *name, tn_dtype dtype, cl_kernel *kernel);
-/* Starts it; `fault`: three words of device memory. */
+/* Starts a launch; `fault`: three words of device memory. */
 tn_status tn__cl_start(tn__cl_device *device, const tn__cl_launch *launch, int64_t *fault);
 
 /* ---- operations.c ---- */

@@ -12,7 +12,7 @@
 #define THREADS 64
 #define AXES    TN_MAX_NDIM /* 8, as in operations.cl */
 
-/* As operations.cl has them. */
+/* Indices of the words of a table, as in operations.cl. */
 enum { TO, FROM, VALUE, COPY_AXES, COPY_COUNT, COPY_EXTENT, TO_STRIDE = COPY_EXTENT + AXES,
        FROM_STRIDE = TO_STRIDE + AXES, COPY_WORDS = FROM_STRIDE + AXES };
 enum { OUT, A, B, ALPHA, BETA, PRODUCT_AXES, PRODUCT_COUNT, ROWS, COLUMNS, DEPTH, ALONG, PRODUCT_EXTENT = ALONG + 6,

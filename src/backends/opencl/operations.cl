@@ -8,7 +8,7 @@
 #define ARGUMENTS __global const ulong *a, __global long *fault, __local uchar *shared
 #define AXES 8
 
-/* Where element `id` of the axes whose extents begin at `extent` lies, by strides in elements. */
+/* The offset of element `id` along axes whose extents begin at `extent`, by strides in elements. */
 static long place(__global const long *extent, __global const long *stride, int axes, long id)
 {
     long at = 0;
@@ -31,7 +31,7 @@ __kernel void tn_copy(ARGUMENTS)
     __global uchar *to = (__global uchar *)a[TO] + place(n + COPY_EXTENT, n + TO_STRIDE, (int)n[COPY_AXES], id) * SIZE;
     if (!a[FROM]) {
         for (int i = 0; i < SIZE; i++)
-            to[i] = i < 8 ? (uchar)(a[VALUE] >> 8 * i) : 0; /* of a complex number the real part */
+            to[i] = i < 8 ? (uchar)(a[VALUE] >> 8 * i) : 0; /* for complex numbers, the real part */
         return;
     }
     __global const uchar *from =
@@ -40,7 +40,7 @@ __kernel void tn_copy(ARGUMENTS)
         to[i] = from[i];
 }
 
-/* T in memory, W what is added up, LOAD and STORE between them. */
+/* T: the dtype in memory; W: the dtype of sums; LOAD and STORE convert between them. */
 #define LOAD(p, i) ((W)(p)[i])
 #define STORE(p, i, x) ((p)[i] = (T)(x))
 #define PLUS +
@@ -92,8 +92,8 @@ enum { OUT, A, B, ALPHA, BETA, PRODUCT_AXES, PRODUCT_COUNT, ROWS, COLUMNS, DEPTH
        PRODUCT_EXTENT = ALONG + 6, OUT_STRIDE = PRODUCT_EXTENT + AXES, A_STRIDE = OUT_STRIDE + AXES,
        B_STRIDE = A_STRIDE + AXES };
 
-/* out = alpha a b + beta out, of which row, column and batch are what the thread's number says; alpha is a double, or of
- * whole numbers an integer. */
+/* out = alpha a b + beta out, of which row, column and batch are what the thread's number says; alpha is a double, or
+ * of whole numbers an integer. */
 __kernel void tn_matmul(ARGUMENTS)
 {
     __global const long *n = (__global const long *)a, *along = n + ALONG, *extent = n + PRODUCT_EXTENT;

@@ -13,7 +13,7 @@ struct tn__executable {
     tn__cl_device *device;
     const tn__program *program;
     uint64_t *words;      /* device memory: the fault's, then each step's table */
-    const void **reached; /* room for what a step's kernel reaches */
+    const void **reached; /* array for the buffers that a step's kernel accesses */
     int step_count;
     struct {
         cl_kernel kernel;
@@ -97,7 +97,7 @@ static tn_status wait(const tn__executable *e)
     return tn__cl_check(e->device, clFinish(e->device->queue), "waiting for a run");
 }
 
-/* What a kernel may reach: the buffers of a step's operands. */
+/* Lists the buffers of a step's operands, which its kernel accesses through addresses in the table. */
 static void list_reached(const tn__executable *e, const tn__step *s, void *const *buffers, tn__cl_launch *launch)
 {
     launch->reached = e->reached;
