@@ -20,7 +20,8 @@
 #include "tn_build_config.h"
 
 #define LIBRARY "libnccl.so.2"
-#define OLDEST  NCCL_VERSION(2, 18, 1) /* communicators that are configured, and ended, as they are here */
+#define OLDEST  NCCL_VERSION(2, 18, 1) /* the oldest version whose communicators can be configured and ended as they
+                                          are here */
 #define PATIENCE 5.0                   /* seconds for a communicator to come to its end in order */
 
 #define FUNCTIONS(X) \
@@ -99,7 +100,7 @@ static tn__link_library open_library(tn__why *why)
 
 static bool goes(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
 
-/* Whether a call has failed; one that is under way has not. */
+/* Has a call failed? One that is still in progress has not. */
 static bool fails(const tn__link *link, ncclResult_t result, const char *what, tn__why *why)
 {
     static const char *const names[] = {"success",         "a call of CUDA's failed", "a call of the system failed",
@@ -256,7 +257,7 @@ static ncclResult_t end_in_order(tn__link *link)
     return result == ncclSuccess ? nccl.ncclCommDestroy(link->comm) : result;
 }
 
-/* What is called off comes back with an error; what is being connected cannot be. */
+/* Ends a communicator. An aborted transfer returns with an error; the making of connections cannot be aborted. */
 static void let_go(tn__link *link, bool broken)
 {
     tn__why why;
