@@ -16,13 +16,13 @@ struct tn__group {
     tn__comm_place place;
 };
 
-#define NOTE_TAG 32768 /* behind the program's */
+#define NOTE_TAG 32768 /* above the tags that the program may use */
 
 static MPI_Datatype types[TN_DTYPE_COUNT];
 static MPI_Op ops[TN__COMBINES];
 static tn__combine *const (*combines)[TN_DTYPE_COUNT];
 static tn__group everybody;
-static bool begun; /* MPI was, here */
+static bool begun; /* MPI was initialized here, not by the program */
 
 static int fails(int code, const char *what, tn__why *why)
 {
