@@ -175,8 +175,9 @@ static tn_status make_workspace(tn__executable *executable)
     return executable->workspace ? TN_OK : tn__error_status(tn__error_last());
 }
 
-/* Numbers the executable, by which failures name it, and adds it to the device's list. The stream memory of its own was
- * last used in may still be at work; whoever runs the program first, in whatever stream, waits for that. */
+/* Numbers the executable, by which failures name it, and adds it to the device's list. Earlier work of this thread's
+ * stream may still use the memory that the executable has been given; whoever runs the program first, in whatever
+ * stream, waits for that. */
 static void enlist(tn__executable *executable)
 {
     tn__cuda_device *device = executable->device;

@@ -44,8 +44,7 @@ __device__ unsigned long long load(space &s, const job &j, const number *from, i
     return bits;
 }
 
-/* Rotates until the columns are orthogonal; leaves their squared lengths in `squares`. False if that does not
- * converge. */
+/* Leaves the columns' squared lengths in `squares`, and tells whether all columns are orthogonal. */
 __device__ bool orthogonal(space &s, int m, int n, int t)
 {
     if (t < n) {

@@ -10,9 +10,10 @@
 /* ---- accumulators ---- */
 
 /*
- * Sums of many float32 numbers: a thread adds up a few of them in float32, then adds that to a sum in float64; the sums
- * of threads and segments are combined in float64. For short sums this would take longer than loading the numbers: so
- * sums of fewer than SINGLE_ROW elements, and rows of which a thread has fewer than FEW, stay in float32 throughout.
+ * Sums of many float32 numbers: a thread adds up FEW of them in float32, then adds that to a sum in float64; the sums
+ * of threads and segments are combined in float64. For shorter sums this would take longer than loading the numbers:
+ * sums of at most TN__GPU_SINGLE elements, and rows that are not split of at most SINGLE_ROW, stay in float32
+ * throughout.
  */
 #define SINGLE_ROW 262144
 #define FEW        16 /* numbers that a thread adds up in float32 at a time */

@@ -35,8 +35,8 @@ static const char *extent_text(int loop, char *text, size_t size)
     return loop < 0 ? "1" : text;
 }
 
-/* Prints the code that writes into shared memory where each gathered line of the tile begins, or, for factors gathered
- * along k, the line's position for each k. */
+/* Prints the code that writes into shared memory the offset of each gathered line of the tile, or, if a is gathered
+ * along k, the offset of each position of k. */
 static void emit_places(tn__printer *p, bool early)
 {
     const tn__nest *n = p->nest;

@@ -107,7 +107,7 @@ template <typename T> struct tn_factor {
     tn_i64 step, k_step; /* strides in elements, from line to line and along k */
     int lines;           /* lines of the tile that exist */
     const tn_i64 *places;
-        /* for gathered lines, in shared memory: where each begins, in place of the stride; or, BY_K, the position of
+        /* for gathered lines, in shared memory: the offset of each, in place of the stride; or, BY_K, the offset of
          * each k; else NULL */
     bool quads;          /* may be copied 16 bytes at a time: addresses and extents are multiples of that */
 };
