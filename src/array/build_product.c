@@ -64,6 +64,8 @@ static bool product_shapes(const tn__shape *a, const tn__shape *b, product *p)
 /* The operand as (..., rows, columns) with `leading` axes of the batch in front. */
 static tn__node *matrix(tn__node *a, const product *p, int leading, int64_t rows, int64_t columns)
 {
+    if (leading == 0 && a->shape->ndim == 2 && a->shape->dim[0] == rows && a->shape->dim[1] == columns)
+        return a;
     tn_shape value = {.ndim = leading + 2};
     for (int i = 0; i < leading; i++)
         value.dim[i] = p->batch[i];
@@ -180,6 +182,8 @@ static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__
         return NULL;
     }
     tn_shape value = {.ndim = x->ndim}, full = {.ndim = x->ndim};
+    /* Mostly the one or the other is there already, and need not be looked up: a shape of elements as wide. */
+    bool is_x = true, is_y = tn_dtype_size(a->dtype) <= tn_dtype_size(indices->dtype);
     for (int i = 0; i < x->ndim; i++) {
         int64_t m = x->dim[i], n = y->dim[i];
         if (i != axis && m != n && m != 1 && n != 1) {
@@ -191,10 +195,12 @@ static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__
         }
         value.dim[i] = i == axis || m == 1 ? n : m;
         full.dim[i] = i == axis ? m : value.dim[i];
+        is_x &= full.dim[i] == m;
+        is_y &= value.dim[i] == n;
     }
-    const tn__shape *shape = tn__shape_make(operation, value, a->dtype);
-    *from_array = shape ? tn__shape_make(operation, full, a->dtype) : NULL;
-    if (!*from_array)
+    const tn__shape *shape = is_y ? y : tn__shape_make(operation, value, a->dtype);
+    *from_array = is_x ? x : shape ? tn__shape_make(operation, full, a->dtype) : NULL;
+    if (!shape || !*from_array)
         return NULL;
     if (x->dim[axis] == 0 && y->size > 0) {
         tn__fail(TN_ERR_INDEX, operation,

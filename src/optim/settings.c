@@ -239,7 +239,9 @@ tn__settings tn__settings_now(const tn_optimizer *optimizer, const tn__tracked *
     overlay(&u.set, &tracked->own, tracked->own_given);
     if (tracked->own_given & TN__FIELD(lr))
         u.set.lr *= optimizer->set.lr;
-    u.correction1 = 1 - pow(u.set.beta1, (double)u.t);
-    u.correction2 = 1 - pow(u.set.beta2, (double)u.t);
+    if (optimizer->rule->fields & (TN__FIELD(beta1) | TN__FIELD(beta2))) {
+        u.correction1 = 1 - pow(u.set.beta1, (double)u.t);
+        u.correction2 = 1 - pow(u.set.beta2, (double)u.t);
+    }
     return u;
 }
