@@ -23,6 +23,7 @@ static const uint8_t tn__attribute_of[] = {
     [TN__KIND_REDUCE] = TN__ATTRIBUTE_AXES,   [TN__KIND_USER] = TN__ATTRIBUTE_OUTPUT,
     [TN__KIND_GATHER] = TN__ATTRIBUTE_PLACES, [TN__KIND_SCATTER] = TN__ATTRIBUTE_AXIS,
     [TN__KIND_VIEW] = TN__ATTRIBUTE_LIST,     [TN__KIND_UPDATE] = TN__ATTRIBUTE_LIST,
+    [TN__KIND_PART] = TN__ATTRIBUTE_NONE, /* no node is one */
     [TN__KIND_LIBRARY] = TN__ATTRIBUTE_LIST,  [TN__KIND_ROWS] = TN__ATTRIBUTE_LIST,
     [TN__KIND_CUSTOM] = TN__ATTRIBUTE_NONE,   [TN__KIND_TIED] = TN__ATTRIBUTE_LIST,
     [TN__KIND_CONVOLVE] = TN__ATTRIBUTE_LIST, /* the last kind */
@@ -40,14 +41,16 @@ typedef struct tn__entry {
     bool released;      /* given up by an optimizer's step */
     bool again;         /* an earlier evaluation computed it and did not keep it */
     bool overwritten;   /* moving.c: an UPDATE replaces a part of it */
+    uint8_t slices;     /* the same: of a pending one, how many there are of it, as far as counted */
 } tn__entry;
 
 /* A window of a collection whose start is a run-time value (moving.c). */
 typedef struct tn__moving {
-    int32_t entry;      /* a SLICE, or an UPDATE */
-    int32_t leaf;       /* SLICE: of which it is a window, by number; UPDATE: -1 */
-    int64_t offset;     /* elements to its first one from the leaf's, or from where the UPDATE's window lies if all its
-                           starts are as small as they can be */
+    int32_t entry;      /* a SLICE, or an UPDATE; of pending values it may be several windows in a row */
+    int32_t base;       /* the entry that it is a window of; UPDATE: itself */
+    int32_t leaf;       /* a leaf's window: its number; else -1 */
+    int64_t offset;     /* elements to its first one from the leaf's; else from where it lies if all its starts are as
+                           small as they can be */
     const tn__ints *list; /* SLICE: strides, NULL for C order; UPDATE: the window with those starts */
 } tn__moving;
 
@@ -167,9 +170,15 @@ static inline bool tn__keeps_inputs(const tn__node *node)
 void tn__collection_name_index(tn__collection *c);
 /* Element operations, about: what the reference evaluator would do. */
 int64_t tn__collection_work(const tn__collection *c);
-/* Finds the windows whose starts may be run-time values, and makes the key without them. False if there are none, or
- * without memory. */
-bool tn__collection_loosen(tn__collection *c);
+/* Finds the windows whose starts may be run-time values, and makes the key without them: of leaves and of what is
+ * written over, or, with `pending`, of what the plan computes, too. False if there are none, or without memory. */
+bool tn__collection_loosen(tn__collection *c, bool pending);
+/* Notes the windows that a slice consists of, at the end of `moving`; false, with some noted, if it can't move, or
+ * without memory (sliced.c). */
+bool tn__slice_note(tn__collection *c, int entry, bool pending);
+/* What the slice is whose windows begin with number `*window`, which becomes that of the next one's: values added to
+ * the graph, where entries are the values `number`. That of the slice itself, -1 without memory. */
+int tn__slice_values(const tn__collection *c, size_t *window, const int *number, tn__graph *graph);
 /* An entry as the compiler's graph has it, without its inputs where it is a leaf. */
 void tn__collection_value(const tn__collection *c, const tn__entry *e, tn__value *v);
 /* The collected graph for the compiler. False without memory. */

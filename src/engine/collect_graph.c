@@ -54,18 +54,23 @@ void tn__collection_value(const tn__collection *c, const tn__entry *e, tn__value
     }
 }
 
-/* A slice of a leaf that moves is a leaf of its own; where an update's window begins is a run-time shift. Both have the
- * window's number. */
-static void let_move(const tn__collection *c, size_t window, tn__value *v)
+/* Adds the value of an entry, the windows before `next` having been used. Where the window of an UPDATE begins is a
+ * run-time shift, if it moves. Its number, or -1 without memory. */
+static int add_entry(const tn__collection *c, int entry, size_t *next, const int *number, tn__graph *graph)
 {
-    const tn__moving *m = &c->moving[window];
-    if (m->leaf >= 0) {
-        *v = (tn__value){.op = TN__OP_VALUE, .dtype = v->dtype, .shape = v->shape, .strides = m->list, .scalar = -1,
-                         .leaf = (int)(c->leaf_count + window)};
-    } else {
-        v->attr.ints = m->list;
-        v->attr.shift = (int)window + 1;
+    const tn__entry *e = &c->entry[entry];
+    tn__value v;
+    bool moves = c->moves && *next < c->moving_count && c->moving[*next].entry == (int32_t)entry;
+    if (moves && e->node->op == TN__OP_SLICE)
+        return tn__slice_values(c, next, number, graph);
+    tn__collection_value(c, e, &v);
+    for (int i = 0; i < v.arity; i++)
+        v.in[i] = number[v.in[i]];
+    if (moves) {
+        v.attr.ints = c->moving[*next].list;
+        v.attr.shift = (int)++*next;
     }
+    return tn__graph_add(graph, &v);
 }
 
 /* The leaves, those that move last. What they are windows of is not overwritten. */
@@ -89,14 +94,11 @@ bool tn__collection_graph(const tn__collection *c, tn__graph *graph)
     graph->leaf = tn__calloc(c->leaf_count + moving + 1, sizeof *graph->leaf);
     graph->result = tn__alloc(sizeof *graph->result * (c->root_count + 1));
     graph->scalar_dtype = tn__calloc(c->scalar_count + 1, sizeof *graph->scalar_dtype);
-    bool done = graph->leaf && graph->result && graph->scalar_dtype;
+    TN__FREED int *number = tn__alloc(sizeof *number * (c->count + 1)); /* of an entry's value */
+    bool done = graph->leaf && graph->result && graph->scalar_dtype && number;
     for (size_t i = 0; i < c->count && done; i++) {
         const tn__entry *e = &c->entry[i];
-        tn__value v;
-        tn__collection_value(c, e, &v);
-        if (next < moving && c->moving[next].entry == (int32_t)i)
-            let_move(c, next++, &v);
-        done = tn__graph_add(graph, &v) >= 0;
+        done = (number[i] = add_entry(c, (int)i, &next, number, graph)) >= 0;
         if (done && e->scalar >= 0) {
             bool constant = e->node->op == TN__OP_CONST;
             graph->scalar_dtype[e->scalar] = constant ? (tn_dtype)e->node->dtype : TN_UINT64;
@@ -113,7 +115,7 @@ bool tn__collection_graph(const tn__collection *c, tn__graph *graph)
     fill_leaves(c, moving, graph->leaf);
     graph->result_count = (int)c->root_count;
     for (int i = 0; i < graph->result_count; i++)
-        graph->result[i] = c->root[i];
+        graph->result[i] = number[c->root[i]];
     graph->scalar_count = (int)c->scalar_count;
     return true;
 }

@@ -3,8 +3,9 @@
  * Windows that move from run to run: slices of values, and parts that are written over, whose starts a loop changes. A
  * plan with the starts in it would serve one round. So where a graph comes again with other starts (plans.c), they
  * leave its key, and each run tells them, as it tells scalars: a slice becomes an input of its own, with an address of
- * its own, and what is written goes to an address in its array's memory. What such a plan can't know is which windows
- * meet; so it overwrites no value that it has a window of, and leaves out nothing that is written over.
+ * its own (one of what is computed: sliced.c), and what is written goes to an address in its array's memory. What such
+ * a plan can't know is which windows meet; so it overwrites no value that it has a window of, and leaves out nothing
+ * that is written over.
  */
 #include "engine/collect.h"
 
@@ -13,8 +14,8 @@
 
 #include <string.h>
 
-#define MOST_VIEWS  8 /* between a slice and the value it is a window of */
 #define MOST_WRITES 8 /* into one array, one after another */
+#define MOST_SLICES 8 /* of one that is computed: more are a loop's over all of it, which always has the same */
 #define MOVED       ((uint64_t)1 << 62) /* in the word of an attribute, beside the number of a list */
 
 /* The list of a window of so many elements an axis, with the steps of another list and the least starts. */
@@ -27,57 +28,6 @@ static const tn__ints *with_least_starts(const tn__ints *list, const tn__shape *
         least[2 * d + 1] = step;
     }
     return tn__ints_intern(2 * window->ndim, least);
-}
-
-static bool add(tn__collection *c, tn__moving m)
-{
-    if (!tn__grow((void **)&c->moving, &c->moving_capacity, c->moving_count + 1, sizeof *c->moving))
-        return false;
-    c->moving[c->moving_count++] = m;
-    return true;
-}
-
-/* ---- slices ---- */
-
-/* The window that a slice is of the value which it shows by views alone. */
-static bool window_of_value(const tn__collection *c, int entry, tn__window *w, int *leaf)
-{
-    int view[MOST_VIEWS], count = 0;
-    const tn__entry *e = &c->entry[entry];
-    for (; e->leaf < 0; e = &c->entry[tn__collection_input(c, e, 0)]) {
-        if (count == MOST_VIEWS || tn__ops[e->node->op].kind != TN__KIND_VIEW)
-            return false;
-        view[count++] = (int)(e - c->entry);
-    }
-    const tn__shape *shape = e->node->shape;
-    *leaf = e->leaf;
-    *w = (tn__window){.ndim = shape->ndim};
-    memcpy(w->dim, shape->dim, sizeof w->dim);
-    tn__strides_contiguous(w->ndim, w->dim, w->stride);
-    if (e->node->strides)
-        memcpy(w->stride, e->node->strides->v, sizeof(int64_t) * (size_t)w->ndim);
-    while (count--) {
-        tn__value v;
-        tn__collection_value(c, &c->entry[view[count]], &v);
-        if (!tn__window_through(w, &v))
-            return false;
-    }
-    return true;
-}
-
-static bool add_slice(tn__collection *c, int entry)
-{
-    int64_t plain[TN_MAX_NDIM];
-    tn__window w;
-    int leaf;
-    if (c->entry[entry].node->shape->size == 0 || !window_of_value(c, entry, &w, &leaf))
-        return false;
-    bool contiguous = true;
-    tn__strides_contiguous(w.ndim, w.dim, plain);
-    for (int d = 0; d < w.ndim; d++)
-        contiguous = contiguous && (w.dim[d] == 1 || w.stride[d] == plain[d]);
-    const tn__ints *strides = contiguous ? NULL : tn__ints_intern(w.ndim, w.stride);
-    return (contiguous || strides) && add(c, (tn__moving){entry, leaf, w.offset, strides});
 }
 
 /* ---- updates ---- */
@@ -106,7 +56,10 @@ static bool add_update(tn__collection *c, int entry)
     tn__strides_contiguous(node->shape->ndim, node->shape->dim, stride);
     for (int d = 0; d < node->shape->ndim; d++)
         offset += (node->attr.ints->v[2 * d] - least->v[2 * d]) * stride[d];
-    return add(c, (tn__moving){entry, -1, offset, least});
+    if (!tn__grow((void **)&c->moving, &c->moving_capacity, c->moving_count + 1, sizeof *c->moving))
+        return false;
+    c->moving[c->moving_count++] = (tn__moving){entry, entry, -1, offset, least};
+    return true;
 }
 
 /* ---- the key ---- */
@@ -121,20 +74,35 @@ static size_t words_of(const tn__entry *e)
     return 1 + (size_t)(arity > 0) + third + (arity > TN__MAX_ARITY ? 1 + (size_t)(arity - TN__MAX_ARITY) : 0);
 }
 
-bool tn__collection_loosen(tn__collection *c)
+/* What is one of many slices of an array keeps its start. */
+static bool add_slice(tn__collection *c, int entry, bool pending)
+{
+    size_t count = c->moving_count;
+    if (c->entry[entry].node->shape->size == 0 || c->entry[c->entry[entry].in[0]].slices > MOST_SLICES ||
+        !tn__slice_note(c, entry, pending))
+        c->moving_count = count;
+    return c->moving_count > count;
+}
+
+bool tn__collection_loosen(tn__collection *c, bool pending)
 {
     if (!tn__grow((void **)&c->loose, &c->loose_capacity, c->key_count, sizeof *c->loose))
         return false;
     memcpy(c->loose, c->key, c->key_count * sizeof *c->key);
     c->moving_count = 0;
-    for (size_t i = 0; i < c->count; i++)
-        if (is_update(&c->entry[i]))
-            c->entry[c->entry[i].in[0]].overwritten = true;
+    for (size_t i = 0; i < c->count; i++) {
+        tn__entry *e = &c->entry[i], *of = e->leaf < 0 && e->node->arity ? &c->entry[e->in[0]] : NULL;
+        e->slices = 0;
+        if (is_update(e))
+            of->overwritten = true;
+        else if (of && of->leaf < 0 && pending && e->node->op == TN__OP_SLICE)
+            of->slices += of->slices <= MOST_SLICES;
+    }
     uint64_t *word = c->loose + 1;
     for (size_t i = 0; i < c->count; word += words_of(&c->entry[i++])) {
         const tn__entry *e = &c->entry[i];
         bool slice = e->leaf < 0 && e->node->op == TN__OP_SLICE, update = is_update(e);
-        if (!(slice && add_slice(c, (int)i)) && !(update && add_update(c, (int)i)))
+        if (!(slice && add_slice(c, (int)i, pending)) && !(update && add_update(c, (int)i)))
             continue;
         const tn__ints *least =
             with_least_starts(e->node->attr.ints, slice ? e->node->shape : e->node->in[1]->shape);

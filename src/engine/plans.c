@@ -164,11 +164,12 @@ static tn__cached *insert(const tn__collection *c, const uint64_t *words, uint64
 /*
  * A graph that has no plan yet, but windows whose starts are in its key. Where it has come before with other starts,
  * the entry of all of them, whose runs tell them; else NULL, and it is noted that it has come. So what always has the
- * same starts keeps a plan that knows them.
+ * same starts keeps a plan that knows them; and what is a window of what the plan itself computes, if only the others
+ * begin elsewhere.
  */
-static tn__cached *find_moving(tn__collection *c, tn__cached **gone)
+static tn__cached *find_moving(tn__collection *c, bool pending, tn__cached **gone)
 {
-    if (!tn__collection_loosen(c))
+    if (!tn__collection_loosen(c, pending))
         return NULL;
     uint64_t hash = tn__hash(c->loose, c->key_count * sizeof *c->loose, 0);
     tn__cached *e = find(c->loose, c->key_count, hash);
@@ -312,7 +313,8 @@ const tn__loaded *tn__plans_acquire(tn__collection *c, tn__cached **held)
     tn__cached *e = newest && has_key(newest, c->key, c->key_count) ? newest : NULL;
     uint64_t hash = e ? e->hash : tn__hash(c->key, c->key_count * sizeof *c->key, 0);
     e = e ? e : find(c->key, c->key_count, hash);
-    e = !e && c->windows ? find_moving(c, &gone) : e;
+    for (int pending = 0; pending < 2 && !e && c->windows; pending++)
+        e = find_moving(c, pending, &gone);
     atomic_fetch_add_explicit(e && !e->unused ? &tn__engine_counters.plan_hits : &tn__engine_counters.plan_misses, 1,
                               memory_order_relaxed);
     if (!e) {

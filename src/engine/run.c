@@ -89,7 +89,7 @@ static void bind_shifted(const tn__collection *c, const tn__program *p, binding 
         if (x->kind == TN__BUFFER_SHIFTED) {
             const tn__moving *m = &c->moving[x->slot];
             bind->address[b] = (char *)bind->address[x->donor] +
-                               m->offset * (int64_t)tn_dtype_size(c->entry[m->entry].node->dtype);
+                               m->offset * (int64_t)tn_dtype_size(c->entry[m->base].node->dtype);
         }
     }
 }

@@ -18,6 +18,7 @@ typedef enum tn__kind {
     TN__KIND_REDUCE,
     TN__KIND_VIEW,
     TN__KIND_UPDATE,
+    TN__KIND_PART,
     TN__KIND_GATHER,
     TN__KIND_SCATTER,
     TN__KIND_ROWS,

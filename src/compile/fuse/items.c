@@ -118,6 +118,7 @@ static bool is_single(const tn__fuser *f, int v)
     case TN__KIND_LIBRARY:
     case TN__KIND_CONVOLVE:
     case TN__KIND_UPDATE:
+    case TN__KIND_PART:
     case TN__KIND_CONST:
         return true;
     default:

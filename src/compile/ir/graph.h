@@ -18,9 +18,9 @@ typedef struct tn__graph_attr {
     bool about_mean;           /* SUM: not the elements are added, but the squares of what they differ from their mean
                                   by */
     uint8_t perm[TN_MAX_NDIM]; /* PERMUTE */
-    const tn__ints *ints;      /* SLICE, UPDATE: start, step an axis */
+    const tn__ints *ints;      /* SLICE, UPDATE: start, step an axis; PART: strides */
     int shift;                 /* UPDATE: its window begins so many elements further on as the run-time number shift - 1
-                                  says; 0: where `ints` says */
+                                  says; 0: where `ints` says. PART: so many further on than it can at least */
     int axis;                  /* GATHER, SCATTER_ADD */
     bool last;                 /* CONVOLVE: its values are to have their channels last, and have, once rewrite/layout.c
                                   has seen to that */
@@ -90,7 +90,7 @@ static inline int tn__view_base(const tn__graph *graph, int v)
 static inline bool tn__kind_is_library(int kind)
 {
     return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE ||
-           kind == TN__KIND_TRANSFER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY ||
+           kind == TN__KIND_PART || kind == TN__KIND_TRANSFER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY ||
            kind == TN__KIND_CONVOLVE;
 }
 

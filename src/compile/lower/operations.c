@@ -202,6 +202,47 @@ static bool lower_update(tn__draft *draft, int v)
     return true;
 }
 
+/* Does a window show all of its base in C order? */
+static bool is_whole(const tn__window *w)
+{
+    int64_t stride[TN_MAX_NDIM];
+    tn__strides_contiguous(w->ndim, w->dim, stride);
+    return w->offset == 0 && memcmp(w->stride, stride, sizeof *stride * (size_t)w->ndim) == 0;
+}
+
+/* PART: a copy out of its input, which runs tell the beginning of by C order: so in that it has to lie, as it mostly
+ * does. */
+static bool lower_part(tn__draft *draft, int v)
+{
+    tn__window in, part = {.base = -1};
+    int blocked, from = draft->graph->value[v].in[0];
+    if (!tn__window_of(draft->graph, from, draft->stored, &in, &blocked))
+        return false;
+    part.base = in.base;
+    if (!is_whole(&in)) {
+        const tn__shape *shape = draft->graph->value[from].shape;
+        tn__window whole = {.ndim = shape->ndim};
+        memcpy(whole.dim, shape->dim, sizeof whole.dim);
+        tn__strides_contiguous(whole.ndim, whole.dim, whole.stride);
+        whole.base = part.base = tn__draft_scratch(draft, draft->graph->value[from].dtype, shape->size);
+        if (whole.base < 0 || !copy_into(draft, from, from, &whole, false))
+            return false;
+    }
+    const tn__value *value = &draft->graph->value[v];
+    part.ndim = value->shape->ndim;
+    for (int d = 0; d < part.ndim; d++) {
+        part.dim[d] = value->shape->dim[d];
+        part.stride[d] = value->attr.ints->v[d];
+        part.offset += part.stride[d] < 0 ? (part.dim[d] - 1) * -part.stride[d] : 0;
+    }
+    tn__draft_step *step = op_step(draft, TN__OP_COPY, v, NULL);
+    if (!step || !tn__draft_operand_add(step, &part, value->dtype))
+        return false;
+    step->operand[1].shift = value->attr.shift;
+    estimate(draft->graph, step, value);
+    return true;
+}
+
 /* A reshape of what no strides express as a copy in its own memory. */
 static bool copy_reshaped(tn__draft *draft, int v)
 {
@@ -275,6 +316,8 @@ bool tn__lower_value(tn__draft *draft, int v)
         return lower_view(draft, v);
     case TN__KIND_UPDATE:
         return lower_update(draft, v);
+    case TN__KIND_PART:
+        return lower_part(draft, v);
     default:
         break;
     }
