@@ -17,7 +17,7 @@
 #include <tanso/base.h>
 
 #include "backends/cuda/linalg/library.h"
-#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/ops/sort_scan.h"
 #include "compile/emit/gpu/gemm/product.h"
 #include "core/dtype.h"
 #include "core/memory.h"

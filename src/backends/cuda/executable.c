@@ -8,7 +8,7 @@
 
 #include "backends/cuda/convolution/convolution.h"
 #include "backends/cuda/linalg/library.h"
-#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/ops/sort_scan.h"
 #include "backends/cuda/runtime/backend.h"
 #include "core/memory.h"
 #include "core/position.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* HISTOGRAM on a GPU, by the kernels of histogram.cuh. */
-#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/ops/sort_scan.h"
 #include "core/error.h"
 #include "core/memory.h"
 

@@ -7,8 +7,8 @@
  *     histogram         edges and a block's own counters lie in shared memory; its counts are added at the end
  *     histogram_many    more bins than have room there
  *
- * In front of it: what rows.cuh and value.cuh need. Counts are whole numbers, so that the order in which they are added
- * makes no difference.
+ * In front of it: what sort_keys.cuh and value.cuh need. Counts are whole numbers, so that the order in which they are
+ * added makes no difference.
  */
 #define FEW 2048
 #define FOUR 4

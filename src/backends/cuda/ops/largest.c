@@ -5,7 +5,7 @@
  */
 #include <limits.h>
 
-#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/ops/sort_scan.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"

@@ -13,7 +13,7 @@
  * sorted there (Batcher's bitonic network): mostly after one digit. Where too many keys are equal, digits of their
  * positions decide. What lies where in shared memory is left to chance, but not what comes out, as no two are equal.
  *
- * The host puts in front of it what rows.cuh needs. Threads are 64, 128, 256 or 512.
+ * The host puts in front of it what sort_keys.cuh needs. Threads are 64, 128, 256 or 512.
  */
 #define EACH_THREAD (E_BITS == 64 ? 8 : 16)
 #define DIGIT 11

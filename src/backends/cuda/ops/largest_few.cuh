@@ -15,7 +15,7 @@
  * A row shorter than a turn has places before its beginning, of the lowest key and at negative positions: below all
  * elements.
  *
- * The host puts in front of it what rows.cuh needs, and EACH_LANE, at most 32.
+ * The host puts in front of it what sort_keys.cuh needs, and EACH_LANE, at most 32.
  */
 #define WARPS 4
 #define BLOCKS (E_BITS == 64 ? 7 : 8) /* of a multiprocessor: as many as leave a lane's elements in registers */

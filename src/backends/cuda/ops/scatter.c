@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/ops/sort_scan.h"
 #include "backends/cuda/ops/scatter.h"
 #include "core/dtype.h"
 #include "core/error.h"

@@ -3,7 +3,7 @@
  * SCATTER_ADD of many terms that no atomics may add, as their order would be left to chance: the positions are sorted,
  * and the terms of each added up piece by piece, by the kernels sorted_keys and fold of scatter.cuh.
  */
-#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/ops/sort_scan.h"
 #include "backends/cuda/ops/scatter.h"
 #include "core/dtype.h"
 #include "core/error.h"

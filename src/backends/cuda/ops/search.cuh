@@ -7,7 +7,7 @@
  *                        into CELLS pieces of equal width; a table tells how many elements of the row lie in the pieces
  *                        before each. So few are left to look at, one or two where they rise evenly
  *
- * In front of it: what rows.cuh and value.cuh need.
+ * In front of it: what sort_keys.cuh and value.cuh need.
  */
 #define CELLS 4096
 #define SEARCHES 8          /* searches that a thread has under way */

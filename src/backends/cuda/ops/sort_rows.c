@@ -2,7 +2,7 @@
 /* Sorting rows on a GPU that a few threads have room for, by sort_rows.cuh. */
 #include <limits.h>
 
-#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/ops/sort_scan.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"

@@ -11,7 +11,7 @@
  * more cost than that; other lanes' elements come by shuffles, other warps' through shared memory. In the end all go
  * through shared memory once, so that neighbours write neighbours.
  *
- * The host puts in front of it what rows.cuh needs, perhaps POSITIONS (the positions that sort are wanted), and
+ * The host puts in front of it what sort_keys.cuh needs, perhaps POSITIONS (the positions that sort are wanted), and
  *     EACH_LANE, LANES, THREADS    powers of two; THREADS of a block, at least LANES, whole warps
  */
 #define ROWS (THREADS / LANES)

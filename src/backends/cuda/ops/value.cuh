@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Elements as numbers, to guess where they are among others: what comes later in order is no smaller number. Needs what
- * rows.cuh needs, i64, and LOAD for elements of 16 bits that are floats. */
+ * sort_keys.cuh needs, i64, and LOAD for elements of 16 bits that are floats. */
 #if E_BITS == 64
 typedef double V;
 #else

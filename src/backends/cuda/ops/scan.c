@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of steps; scans of them and searches in them. */
-#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/ops/sort_scan.h"
 
 #include <limits.h>
 

@@ -2,7 +2,7 @@
 /* What stands in front of the texts for rows: types, how elements are ordered, how they combine. */
 #include <stdio.h>
 
-#include "backends/cuda/ops/rows.h"
+#include "backends/cuda/ops/sort_scan.h"
 #include "core/memory.h"
 #include "ops/ops.h"
 #include "tn_embed.h"
@@ -39,7 +39,7 @@ static const char *conversions(tn_dtype dtype)
 char *tn__cuda_text_sort(tn_dtype dtype, bool positions, bool wide)
 {
     return tn__format(WORDS "%s%s%s%s%s%s", order_text[dtype], positions ? "#define POSITIONS\n" : "",
-                      wide ? "#define WIDE\n" : "", tn__cuda_walk_text, (const char *)tn__embed_cuda_rows,
+                      wide ? "#define WIDE\n" : "", tn__cuda_walk_text, (const char *)tn__embed_cuda_sort_keys,
                       (const char *)tn__embed_cuda_sort);
 }
 
@@ -47,32 +47,32 @@ char *tn__cuda_text_sort_rows(tn_dtype dtype, bool positions, int each, int lane
 {
     return tn__format(WORDS "%s%s#define EACH_LANE %d\n#define LANES %d\n#define THREADS %d\n%s%s%s", order_text[dtype],
                       positions ? "#define POSITIONS\n" : "", each, lanes, threads, tn__cuda_walk_text,
-                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_sort_rows);
+                      (const char *)tn__embed_cuda_sort_keys, (const char *)tn__embed_cuda_sort_rows);
 }
 
 char *tn__cuda_text_largest(tn_dtype dtype)
 {
-    return tn__format(WORDS "%s%s%s%s", order_text[dtype], tn__cuda_walk_text, (const char *)tn__embed_cuda_rows,
+    return tn__format(WORDS "%s%s%s%s", order_text[dtype], tn__cuda_walk_text, (const char *)tn__embed_cuda_sort_keys,
                       (const char *)tn__embed_cuda_largest);
 }
 
 char *tn__cuda_text_largest_few(tn_dtype dtype, int each)
 {
     return tn__format(WORDS "%s#define EACH_LANE %d\n%s%s%s", order_text[dtype], each, tn__cuda_walk_text,
-                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_largest_few);
+                      (const char *)tn__embed_cuda_sort_keys, (const char *)tn__embed_cuda_largest_few);
 }
 
 char *tn__cuda_text_search(tn_dtype dtype, bool right)
 {
     return tn__format(WORDS "%s%s%s%s%s%s%s", order_text[dtype], right ? "#define RIGHT\n" : "", conversions(dtype),
-                      tn__cuda_walk_text, (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_value,
+                      tn__cuda_walk_text, (const char *)tn__embed_cuda_sort_keys, (const char *)tn__embed_cuda_value,
                       (const char *)tn__embed_cuda_search);
 }
 
 char *tn__cuda_text_histogram(tn_dtype dtype)
 {
     return tn__format(WORDS "typedef long long i64;\n%s%s%s%s%s", order_text[dtype], conversions(dtype),
-                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_value,
+                      (const char *)tn__embed_cuda_sort_keys, (const char *)tn__embed_cuda_value,
                       (const char *)tn__embed_cuda_histogram);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations on whole rows of the last axis on a GPU, one text of kernels each: sort.cuh, sort_rows.cuh, scan.cuh,
  * nonzero.cuh, search.cuh, histogram.cuh, largest.cuh, largest_few.cuh. */
-#ifndef TN_BACKENDS_CUDA_OPS_ROWS_H
-#define TN_BACKENDS_CUDA_OPS_ROWS_H
+#ifndef TN_BACKENDS_CUDA_OPS_SORT_SCAN_H
+#define TN_BACKENDS_CUDA_OPS_SORT_SCAN_H
 
 #include "backends/cuda/runtime/cuda.h"
 
