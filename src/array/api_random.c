@@ -219,7 +219,7 @@ static tn__node *permutation(int64_t n, const tn_random_opts *opts)
     if (d.dtype != TN_INT64)
         TN__REFUSE(TN_ERR_DTYPE, "random_permutation", "gives int64, and the dtype asked for is %s; use tn_cast",
                    tn_dtype_name(d.dtype));
-    return tn__rows(TN__OP_ARGSORT, tn__draw_next(&d, TN__OP_RANDOM_BITS, TN_UINT64), NULL);
+    return tn__sort_scan(TN__OP_ARGSORT, tn__draw_next(&d, TN__OP_RANDOM_BITS, TN_UINT64), NULL);
 }
 
 tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts)

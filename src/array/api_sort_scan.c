@@ -23,12 +23,12 @@ static tn__node *complex_order(tn__node *rows)
     TN__PASS_ERROR(re);
     TN__PASS_ERROR(im);
     tn__node *nan = tn__unary(TN__OP_ISNAN, re);
-    tn__node *order = tn__rows(TN__OP_ARGSORT, im, NULL);
+    tn__node *order = tn__sort_scan(TN__OP_ARGSORT, im, NULL);
     if (rows->shape->size == 0)
         return order;
-    order = tn__gather(order, tn__rows(TN__OP_ARGSORT, tn__gather(re, order, last), NULL), last);
+    order = tn__gather(order, tn__sort_scan(TN__OP_ARGSORT, tn__gather(re, order, last), NULL), last);
     tn__node *broken = tn__cast(tn__binary(TN__OP_LOGICAL_OR, nan, tn__unary(TN__OP_ISNAN, im)), TN_UINT8);
-    return tn__gather(order, tn__rows(TN__OP_ARGSORT, tn__gather(broken, order, last), NULL), last);
+    return tn__gather(order, tn__sort_scan(TN__OP_ARGSORT, tn__gather(broken, order, last), NULL), last);
 }
 
 static tn__node *sort(const char *operation, const tn_array *x, const tn_axis_opts *opts, bool positions)
@@ -41,10 +41,10 @@ static tn__node *sort(const char *operation, const tn_array *x, const tn_axis_op
     tn__node *rows = tn__axis_to_last(a, axis);
     bool complex = tn__dtypes[a->dtype].class == TN__CLASS_COMPLEX;
     if (positions || complex || a->flags & TN__NODE_NEEDS_GRAD) {
-        tn__node *order = complex ? complex_order(rows) : tn__rows(TN__OP_ARGSORT, rows, NULL);
+        tn__node *order = complex ? complex_order(rows) : tn__sort_scan(TN__OP_ARGSORT, rows, NULL);
         rows = positions ? order : rows->shape->size == 0 ? rows : tn__gather(rows, order, rows->shape->ndim - 1);
     } else {
-        rows = tn__rows(TN__OP_SORT, rows, NULL);
+        rows = tn__sort_scan(TN__OP_SORT, rows, NULL);
     }
     return tn__axis_from_last(rows, axis);
 }
@@ -91,13 +91,13 @@ static tn__node *scan_operand(tn__node *a, tn__op op, tn_dtype dtype)
 static tn__node *complex_extremes(tn__node *rows, tn__op op)
 {
     int last = rows->shape->ndim - 1;
-    tn__node *order = complex_order(rows), *place = tn__rows(TN__OP_ARGSORT, order, NULL);
+    tn__node *order = complex_order(rows), *place = tn__sort_scan(TN__OP_ARGSORT, order, NULL);
     TN__PASS_ERROR(place);
     if (op == TN__OP_CUMMIN) {
         tn__node *nan = tn__unary(TN__OP_ISNAN, rows);
         place = tn__where(nan, tn__with(TN__OP_SUBTRACT, place, (double)rows->shape->dim[last]), place);
     }
-    place = tn__rows(op, place, NULL);
+    place = tn__sort_scan(op, place, NULL);
     TN__PASS_ERROR(place);
     if (op == TN__OP_CUMMIN) {
         tn__node *before = tn__with(TN__OP_LESS, place, 0);
@@ -110,13 +110,13 @@ static tn__node *complex_extremes(tn__node *rows, tn__op op)
 static tn__node *taken_extremes(tn__node *rows, tn__op op)
 {
     int last = rows->shape->ndim - 1;
-    tn__node *most = tn__rows(op, rows, NULL);
+    tn__node *most = tn__sort_scan(op, rows, NULL);
     TN__PASS_ERROR(most);
     tn__node *here = tn__binary(TN__OP_LOGICAL_OR, tn__binary(TN__OP_EQUAL, rows, most), tn__unary(TN__OP_ISNAN, rows));
     TN__PASS_ERROR(here);
     tn__node *place = tn__iota(here->shape, last, here->device);
     TN__PASS_ERROR(place);
-    place = tn__rows(TN__OP_CUMMAX, tn__where(here, place, tn__const_like(place, 0)), NULL);
+    place = tn__sort_scan(TN__OP_CUMMAX, tn__where(here, place, tn__const_like(place, 0)), NULL);
     TN__PASS_ERROR(place);
     return tn__gather(rows, place, last);
 }
@@ -151,7 +151,7 @@ static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
         return tn__axis_from_last(complex_extremes(a, op), axis);
     if (extremes && a->flags & TN__NODE_NEEDS_GRAD)
         return tn__axis_from_last(taken_extremes(a, op), axis);
-    a = op == TN__OP_CUMPROD && a->flags & TN__NODE_NEEDS_GRAD ? products_by_doubling(a) : tn__rows(op, a, NULL);
+    a = op == TN__OP_CUMPROD && a->flags & TN__NODE_NEEDS_GRAD ? products_by_doubling(a) : tn__sort_scan(op, a, NULL);
     return tn__axis_from_last(a, axis);
 }
 
@@ -189,8 +189,8 @@ static tn__node *complex_search(tn__node *sorted, tn__node *values, bool right)
     tn__node *order = complex_order(right ? joined(sorted, values) : joined(values, sorted));
     TN__PASS_ERROR(order);
     tn__node *ours = right ? tn__with(TN__OP_LESS, order, (double)n) : tn__with(TN__OP_GREATER_EQUAL, order, (double)m);
-    tn__node *before = tn__rows(TN__OP_CUMSUM, tn__cast(ours, TN_INT64), NULL),
-             *place = tn__rows(TN__OP_ARGSORT, order, NULL);
+    tn__node *before = tn__sort_scan(TN__OP_CUMSUM, tn__cast(ours, TN_INT64), NULL),
+             *place = tn__sort_scan(TN__OP_ARGSORT, order, NULL);
     TN__PASS_ERROR(before);
     TN__PASS_ERROR(place);
     int64_t start = right ? n : 0, step = 1;
@@ -219,7 +219,7 @@ static tn__node *search(tn__node *sorted, tn__node *values, bool right)
     if (tn__dtypes[dtype].class == TN__CLASS_COMPLEX)
         return shape->size == 0 ? tn__const(0, TN_INT64, shape, device)
                                 : tn__reshape_like(complex_search(sorted, values, right), shape);
-    return tn__reshape_like(tn__rows(right ? TN__OP_SEARCH_RIGHT : TN__OP_SEARCH_LEFT, sorted, values), shape);
+    return tn__reshape_like(tn__sort_scan(right ? TN__OP_SEARCH_RIGHT : TN__OP_SEARCH_LEFT, sorted, values), shape);
 }
 
 tn_array *tn_searchsorted_with(const tn_array *sorted, const tn_array *values, const tn_search_opts *opts)

@@ -105,9 +105,9 @@ tn__node *tn__given_indices(tn__node *positions, tn__position_least *least);
 tn__node *tn__scatter_node(tn__op op, tn__node *base, tn__node *indices, tn__node *values, int axis);
 tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *values, int axis);
 
-/* An operation of kind ROWS along the last axis; b: its second input, or NULL. A device that has no such operation gets
- * it computed on the CPU, at once. */
-tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b);
+/* An operation of kind SORT_SCAN along the last axis; b: its second input, or NULL. A device that has no such operation
+ * gets it computed on the CPU, at once. */
+tn__node *tn__sort_scan(tn__op op, tn__node *a, tn__node *b);
 /* The positions of the true elements of a vector of bools, of which there are `count`. */
 tn__node *tn__nonzero(tn__node *mask, int64_t count);
 /* How many elements lie between each two neighbours of an ascending vector of one or more; elements equal to the last

@@ -59,7 +59,7 @@ tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, 
     return (here ? tn__apply : on_host)(op, dtype, shape, arity, in, attr);
 }
 
-tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b)
+tn__node *tn__sort_scan(tn__op op, tn__node *a, tn__node *b)
 {
     TN__PASS_ERROR(a);
     tn__node *in[] = {tn__strong(a), b ? tn__strong(b) : NULL};

@@ -303,7 +303,7 @@ void tn__grad_scatter_set(tn__chain *c)
 /* Each element is in the sums from its own place on. */
 void tn__grad_cumsum(tn__chain *c)
 {
-    c->in[0] = tn__reverse_rows(tn__rows(TN__OP_CUMSUM, tn__reverse_rows(c->g), NULL));
+    c->in[0] = tn__reverse_rows(tn__sort_scan(TN__OP_CUMSUM, tn__reverse_rows(c->g), NULL));
 }
 
 /* ---- products and moves ---- */

@@ -119,7 +119,7 @@ tn__node *tn__inverse(const char *operation, tn__node *a, bool loose)
 static tn__node *by_size(tn__node *sizes)
 {
     TN__PASS_ERROR(sizes);
-    return tn__reverse_rows(tn__rows(TN__OP_ARGSORT, sizes, NULL));
+    return tn__reverse_rows(tn__sort_scan(TN__OP_ARGSORT, sizes, NULL));
 }
 
 tn__node *tn__singular_values(tn__node *a, bool hermitian)

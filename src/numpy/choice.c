@@ -167,12 +167,12 @@ tn_array *tn_random_dirichlet_with(const tn_array *alpha, tn_shape shape, const 
 /* Each time anew: where a uniform number falls among the sums of the probabilities. */
 static tn__node *weighted(const tn__draw *d, tn__node *p)
 {
-    tn__node *sums = tn__rows(TN__OP_CUMSUM, p, NULL);
+    tn__node *sums = tn__sort_scan(TN__OP_CUMSUM, p, NULL);
     TN__PASS_ERROR(sums);
     int64_t n = p->shape->size, last = n - 1, size = d->shape->size;
     tn__node *total = element(sums, last, d->shape);
     tn__node *u = map2(MULTIPLY, tn__draw_next(d, TN__OP_RANDOM_UNIFORM, TN_FLOAT64), total);
-    tn__node *at = tn__rows(TN__OP_SEARCH_RIGHT, sums, tn__reshape(u, 1, &size));
+    tn__node *at = tn__sort_scan(TN__OP_SEARCH_RIGHT, sums, tn__reshape(u, 1, &size));
     TN__PASS_ERROR(at);
     return tn__reshape_like(map2(MINIMUM, at, tn__const_like(at, (double)last)), d->shape);
 }
@@ -192,7 +192,7 @@ static tn__node *distinct(const char *operation, const tn__draw *d, int64_t n, t
     tn__node *key = tn__draw_exponential(&keys);
     if (p)
         key = map2(SUBTRACT, tn__unary(TN__OP_LOG, key), tn__unary(TN__OP_LOG, p));
-    tn__node *order = tn__rows(TN__OP_ARGSORT, key, NULL);
+    tn__node *order = tn__sort_scan(TN__OP_ARGSORT, key, NULL);
     TN__PASS_ERROR(order);
     int64_t start = 0, step = 1;
     return tn__reshape_like(tn__slice_node(order, &start, &step, &size), d->shape);

@@ -21,7 +21,7 @@ typedef enum tn__kind {
     TN__KIND_PART,
     TN__KIND_GATHER,
     TN__KIND_SCATTER,
-    TN__KIND_ROWS,
+    TN__KIND_SORT_SCAN,
     TN__KIND_LIBRARY,
     TN__KIND_MATMUL,
     TN__KIND_TRANSFER,

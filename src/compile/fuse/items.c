@@ -114,7 +114,7 @@ static bool is_single(const tn__fuser *f, int v)
     case TN__KIND_VIEW:
         return value->op == TN__OP_RESHAPE && tn__value_is_leaf(&f->graph->value[value->in[0]]);
     case TN__KIND_SCATTER:
-    case TN__KIND_ROWS:
+    case TN__KIND_SORT_SCAN:
     case TN__KIND_LIBRARY:
     case TN__KIND_CONVOLVE:
     case TN__KIND_UPDATE:

@@ -333,7 +333,7 @@ bool tn__lower_value(tn__draft *draft, int v)
         step->step.compute = tn__dtypes[draft->graph->value[value->in[0]].dtype].compute;
     } else if (tn__value_kind(value) == TN__KIND_GATHER || tn__value_kind(value) == TN__KIND_SCATTER) {
         step->step.axes = 1u << value->attr.axis;
-    } else if (tn__value_kind(value) == TN__KIND_ROWS || tn__value_kind(value) == TN__KIND_LIBRARY ||
+    } else if (tn__value_kind(value) == TN__KIND_SORT_SCAN || tn__value_kind(value) == TN__KIND_LIBRARY ||
                tn__value_kind(value) == TN__KIND_CONVOLVE) {
         step->step.compute = draft->graph->value[value->in[0]].dtype;
         if (value->attr.ints && !set_modes(&step->step, value->attr.ints))

@@ -33,7 +33,7 @@ tn_status tn__cpu_prepare_reduce(tn__cpu_step *step);
 tn_status tn__cpu_prepare_position(tn__cpu_step *step);
 tn_status tn__cpu_prepare_gather(tn__cpu_step *step);
 tn_status tn__cpu_prepare_scatter(tn__cpu_step *step);
-tn_status tn__cpu_prepare_rows(tn__cpu_step *step);
+tn_status tn__cpu_prepare_sort_scan(tn__cpu_step *step);
 tn_status tn__cpu_prepare_histogram(tn__cpu_step *step); /* a row operation whose result has as many elements as
                                                             there are bins */
 tn_status tn__cpu_prepare_library(tn__cpu_step *step);

@@ -13,7 +13,7 @@ typedef enum tn__cpu_kind {
     TN__CPU_GENERATE,
     TN__CPU_GATHER,
     TN__CPU_SCATTER,
-    TN__CPU_ROWS,
+    TN__CPU_SORT_SCAN,
     TN__CPU_LIBRARY,
     TN__CPU_MATMUL,
     TN__CPU_CONVOLVE,

@@ -284,7 +284,7 @@ static tn_status run_rows(const tn__cpu_step *step, void *const *buffers, const 
     return run.no_memory ? tn__fail_memory(tn__cpu_ops[step->step->op].name, run.data->scratch) : TN_OK;
 }
 
-tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
+tn_status tn__cpu_prepare_sort_scan(tn__cpu_step *step)
 {
     const tn__step *s = step->step;
     if (s->op == TN__OP_HISTOGRAM)
