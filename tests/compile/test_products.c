@@ -317,7 +317,7 @@ static void test_factors_in_registers(void **state)
     graph_result(&graph, dh);
     graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, dh, 1));
     tn__plan *plan = plan_of(&graph);
-    const char *text = next(plan->program.source, "tn_thin_product<tn_f32, 1, 10, 8, true, true> core;");
+    const char *text = next(plan->program.source, "tn_skinny_product<tn_f32, 1, 10, 8, true, true> core;");
     text = next(text, "core::hold(held, tile, factor1");
     text = next(text, "core::take(held, tile, factor1");
     text = next(text, "tn_take_over();");
@@ -380,7 +380,7 @@ static void test_thin_tiles(void **state)
         int b = of[i].across ? graph_permute(&graph, w, (uint8_t[]){1, 0}) : w;
         graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, shape(2, of[i].rows, 10), x, b));
         tn__plan *plan = plan_of(&graph);
-        snprintf(text, sizeof text, "tn_thin_product<tn_f32, %s> core;", of[i].tile);
+        snprintf(text, sizeof text, "tn_skinny_product<tn_f32, %s> core;", of[i].tile);
         next(plan->program.source, text);
         assert_int_equal(plan->program.step[0].kernel.launch.blocks, of[i].blocks);
         tn__plan_free(plan);
@@ -463,7 +463,7 @@ static void test_whole_factor(void **state)
         const tn__step *step = &plan->program.step[0];
         bool whole = what == ROWS_OF_DATASET || what == ROWS_AS_THEY_LIE;
         assert_int_equal(kernels_of(plan), 1);
-        assert_int_equal(strstr(plan->program.source, "tn_whole_product<tn_f32, 28, 32, 7, 4, 4, 8, 20, 2") != NULL,
+        assert_int_equal(strstr(plan->program.source, "tn_resident_product<tn_f32, 28, 32, 7, 4, 4, 8, 20, 2") != NULL,
                          whole);
         assert_int_equal(step->kernel.launch.spread, 1);
         assert_int_equal(strstr(plan->program.source, "void TN_BOUNDS(256, 120) ") != NULL, whole);

@@ -132,13 +132,13 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
             tn__text_addf(&text, "tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", t.rows, t.columns,
                           t.rows_each, t.columns_each, t.slices, t.step, t.stages, a_along, b_along);
         else if (t.main_loop == TN__MAIN_LOOP_SKINNY)
-            tn__text_addf(&text, "tn_thin_product<%s, %d, %d, %d, %d, %d> core;\n", type, t.rows, i % 2 ? 10 : 16,
+            tn__text_addf(&text, "tn_skinny_product<%s, %d, %d, %d, %d, %d> core;\n", type, t.rows, i % 2 ? 10 : 16,
                           t.slices, i / 2 % 2, i % 2);
         else if (t.main_loop == TN__MAIN_LOOP_SHORT)
             tn__text_addf(&text, "tn_short_product<%s, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.threads,
                           i % 2 ? 10 : 7);
         else if (whole)
-            tn__text_addf(&text, "tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", type, t.rows,
+            tn__text_addf(&text, "tn_resident_product<%s, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", type, t.rows,
                           t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step, t.stages);
         else
             tn__text_addf(&text, "tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, false, false, %d> core;\n",

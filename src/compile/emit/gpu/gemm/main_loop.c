@@ -105,12 +105,12 @@ static void emit_type(tn__printer *p)
         tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns,
                  t->rows_each, t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
     else if (t->main_loop == TN__MAIN_LOOP_RESIDENT)
-        tn__line(p, "typedef tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d%s> core;", tn__product_type(n),
+        tn__line(p, "typedef tn_resident_product<%s, %d, %d, %d, %d, %d, %d, %d, %d%s> core;", tn__product_type(n),
                  t->rows, t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages,
                  gathered);
     else if (t->main_loop == TN__MAIN_LOOP_SKINNY)
-        tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns,
-                 t->slices, tn__product_in_one_piece(n) ? "true" : "false",
+        tn__line(p, "typedef tn_skinny_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows,
+                 t->columns, t->slices, tn__product_in_one_piece(n) ? "true" : "false",
                  tn__product_skinny_once(n) ? "true" : "false", gathered);
     else if (t->main_loop == TN__MAIN_LOOP_SHORT)
         tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns,

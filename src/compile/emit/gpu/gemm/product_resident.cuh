@@ -14,7 +14,7 @@
  */
 template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP,
           int STAGES, bool A_GATHERED = false>
-struct tn_whole_product {
+struct tn_resident_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, DEPTH = STEP * SLICES;
     static constexpr int LANES_ACROSS = 32 / LANES_DOWN, QUAD = 16 / sizeof(T);
     static_assert(ROWS_EACH * LANES_DOWN == ROWS && COLUMNS_EACH * LANES_ACROSS == COLUMNS, "a warp has the tile");

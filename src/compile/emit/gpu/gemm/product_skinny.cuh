@@ -29,7 +29,7 @@ TN_HOT int tn_settled(int n)
 
 /* B_WHOLE: all of b is contiguous, stored by k; ONCE: one round covers all of k. */
 template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ONCE, bool A_GATHERED = false>
-struct tn_thin_product {
+struct tn_skinny_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, QUAD = 16 / sizeof(T),
                          ROUND = QUAD * THREADS;
     static constexpr int MOST = 16, SUMS = SLICES * ROWS * MOST,
