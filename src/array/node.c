@@ -8,7 +8,6 @@
 #include "array/build.h"
 #include "array/fresh.h"
 
-tn__engine_calls tn__engine;
 
 /* ---- exhausted memory ---- */
 

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/shape.h"
 #include "device/device.h"
+#include "device/engine_calls.h"
 #include "ops/ops.h"
 
 #define TN__MAX_ARITY 3   /* inputs of a row of ops.def */
@@ -321,14 +322,5 @@ uint32_t tn__stamp(void);
 extern uint32_t tn__depth_limit __attribute__((visibility("hidden"))); /* so that it is read without a detour */
 static inline uint32_t tn__max_depth(void) { return __atomic_load_n(&tn__depth_limit, __ATOMIC_RELAXED); }
 void tn__set_max_depth(uint32_t depth);
-
-/* What recording asks of the engine, which lies above it: NULL functions where that is not linked in. The engine fills
- * it in when the library is loaded, for good; tests put functions of their own in for a while. */
-typedef struct tn__engine_calls {
-    tn_status (*evaluate)(tn__node *node); /* also when a recording has grown to tn__max_depth */
-    tn_status (*evaluate_all)(int count, tn__node *const *nodes); /* in one evaluation */
-    tn_status (*transfer)(tn__node *node); /* each TRANSFER node that is recorded */
-} tn__engine_calls;
-extern tn__engine_calls tn__engine;
 
 #endif

@@ -49,9 +49,6 @@ typedef void tn__rule(tn__chain *c);
 #define TN_OTHER(ID, name, arity, KIND, grad, ...)        tn__rule tn__grad_##grad;
 #include "ops/ops.def"
 
-/* What a COLLECTIVE node's input gets for the node's gradient. Set by the room comm. */
-extern tn__node *(*tn__collective_gradient)(const tn__node *node, tn__node *g);
-
 /* By operation; NULL: not differentiable. */
 extern tn__rule *const tn__rules[]; /* by number */
 

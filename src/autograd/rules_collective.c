@@ -2,6 +2,4 @@
 /* The gradient rule of what went from process to process: another such call, which the room comm makes. */
 #include "autograd/rules.h"
 
-tn__node *(*tn__collective_gradient)(const tn__node *node, tn__node *g);
-
-void tn__grad_collective(tn__chain *c) { c->in[0] = tn__collective_gradient(c->node, c->g); }
+void tn__grad_collective(tn__chain *c) { c->in[0] = tn__engine.collective_gradient(c->node, c->g); }

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "array/build.h"
-#include "autograd/rules.h"
 #include "core/memory.h"
 #include "engine/engine.h"
 
@@ -258,4 +257,4 @@ static tn__node *gradient(const tn__node *node, tn__node *g)
     return tn__collective(comm, &call, g, (tn_dtype)g->dtype, x->shape);
 }
 
-__attribute__((constructor)) static void set_hook(void) { tn__collective_gradient = gradient; }
+__attribute__((constructor)) static void set_up(void) { tn__engine.collective_gradient = gradient; }

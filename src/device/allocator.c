@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The caching allocator: memory in segments (segments.h) for whoever asks, behind those that used it before on other
- * streams. When there is no room, compiled programs that nobody runs are let go (tn__pressure_hook), and then it fails.
+ * streams. When there is no room, compiled programs that nobody runs are let go (tn__engine.relieve); then it fails.
  */
 #include "device/allocator.h"
 
@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "device/engine_calls.h"
 #include "device/segments.h"
 
 #define RAW_LISTS 64
@@ -23,8 +24,6 @@ struct tn__allocator {
 };
 
 /* ---- taking and giving back ---- */
-
-bool (*tn__pressure_hook)(tn__device *device);
 
 static tn_status exhausted(const tn__device *device, size_t bytes, const tn_memory_info *info)
 {
@@ -67,7 +66,7 @@ tn__storage *tn__allocator_take(tn__allocator *a, size_t bytes)
         b = tn__segments_take(&a->segments, bytes);
         info = info_of(a);
         pthread_mutex_unlock(&a->lock);
-        if (b || again || !tn__pressure_hook || !tn__pressure_hook(device))
+        if (b || again || !tn__engine.relieve || !tn__engine.relieve(device))
             break;
     }
     if (!b) {
@@ -217,7 +216,7 @@ bool tn__device_relieve(tn__device *device)
 {
     if (!device->allocator)
         return false;
-    return tn__allocator_trim(device->allocator) > 0 || (tn__pressure_hook && tn__pressure_hook(device));
+    return tn__allocator_trim(device->allocator) > 0 || (tn__engine.relieve && tn__engine.relieve(device));
 }
 
 tn_status tn__device_exhausted(tn__device *device, size_t bytes)

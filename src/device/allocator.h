@@ -22,10 +22,6 @@ void tn__allocator_reset_peak(tn__allocator *allocator);
 size_t tn__allocator_trim(tn__allocator *allocator);
 void tn__allocator_limit(tn__allocator *allocator, size_t bytes);
 
-/* When the device has no memory left: gives back what only saves time, such as compiled programs that nobody runs. True
- * if there was any. Set by the engine; called without the allocator's lock. */
-extern bool (*tn__pressure_hook)(tn__device *device);
-
 /* Bytes of "512M", "4G", "1048576" or "25%" (of `total`); 0 if the text is none of these. */
 size_t tn__parse_bytes(const char *text, size_t total);
 /* The limit that TANSO_MEMORY_LIMIT sets the device: a value as above for every device, or one a kind,

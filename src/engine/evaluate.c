@@ -185,7 +185,9 @@ static tn_status evaluate_all(int count, tn__node *const *roots)
 /* Here, as whoever links the archive with one evaluation in his program has this file. */
 __attribute__((constructor)) static void set_up(void)
 {
-    tn__engine = (tn__engine_calls){evaluate_one, evaluate_all, tn__transfer_recorded};
-    tn__pressure_hook = tn__plans_drop_idle;
+    tn__engine.evaluate = evaluate_one;
+    tn__engine.evaluate_all = evaluate_all;
+    tn__engine.transfer = tn__transfer_recorded;
+    tn__engine.relieve = tn__plans_drop_idle;
     tn__plans_watch_forks();
 }
