@@ -90,8 +90,8 @@ static inline int tn__view_base(const tn__graph *graph, int v)
 static inline bool tn__kind_is_library(int kind)
 {
     return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE ||
-           kind == TN__KIND_PART || kind == TN__KIND_TRANSFER || kind == TN__KIND_SORT_SCAN || kind == TN__KIND_LIBRARY ||
-           kind == TN__KIND_CONVOLVE;
+           kind == TN__KIND_PART || kind == TN__KIND_TRANSFER || kind == TN__KIND_SORT_SCAN ||
+           kind == TN__KIND_LIBRARY || kind == TN__KIND_CONVOLVE;
 }
 
 /* Multiplications and additions of a convolution, CONV or CONVOLVE or one of their gradients. */
