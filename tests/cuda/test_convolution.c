@@ -367,6 +367,41 @@ static void test_refusals(void **state)
     assert_true(tn_ok());
 }
 
+/* What the library computes wrongly, or does not survive being asked about. */
+static void test_not_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        problem p;
+        int way;
+        tn_dtype dtype;
+        bool uneven, takes;
+    } cases[] = {
+        {{3, 1, 2, 4, 2, 5, 2, 1, 1, 1}, WEIGHTS, TN_FLOAT16, false, false},
+        {{3, 1, 2, 4, 2, 5, 2, 1, 1, 1}, DATA, TN_FLOAT16, false, true},
+        {{3, 1, 2, 4, 1, 5, 2, 1, 1, 1}, WEIGHTS, TN_BFLOAT16, false, true},
+        {{2, 1, 2, 4, 2, 5, 2, 1, 1, 1}, WEIGHTS, TN_BFLOAT16, false, true},
+        {{3, 1, 2, 3, 1, 5, 2, 1, 1, 2}, RESULT, TN_FLOAT32, false, false},
+        {{3, 1, 2, 3, 1, 5, 1, 1, 1, 2}, RESULT, TN_FLOAT32, false, true}, /* a single tap */
+        {{3, 1, 2, 3, 1, 5, 2, 1, 1, 1}, RESULT, TN_FLOAT16, true, false},
+        {{2, 1, 2, 3, 1, 5, 2, 1, 1, 1}, RESULT, TN_FLOAT16, true, true},
+        {{1, 1, 2, 3, 1, 5, 2, 1, 1, 1}, DATA, TN_FLOAT16, true, false},
+        {{1, 1, 2, 3, 1, 5, 2, 1, 1, 1}, DATA, TN_FLOAT32, true, true},
+    };
+    forget();
+    engines(1, 2, 3);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        program g;
+        tn__device *device = open_device(true);
+        make(&g, &cases[i].p, cases[i].way, cases[i].dtype, TN_MATMUL_FLOAT32);
+        for (int axis = 0; cases[i].uneven && axis < cases[i].p.axes; axis++)
+            g.param[3 + 3 * axis] = 0; /* in front: all that there is lies behind */
+        if (device->ops->convolves(device, &g.step) != cases[i].takes)
+            fail_msg("case %zu is %s", i, cases[i].takes ? "refused" : "taken");
+        assert_true(tn_ok());
+    }
+}
+
 /* A process that is killed while it writes leaves half a file, or one that is not sealed. */
 static void test_killed(void **state)
 {
@@ -436,6 +471,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),  cmocka_unit_test(test_fastest),
                                        cmocka_unit_test(test_notes),   cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_not_asked),
                                        cmocka_unit_test(test_killed),  cmocka_unit_test(test_starved)};
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;

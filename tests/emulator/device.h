@@ -163,7 +163,8 @@ static char emulated_place;
 static inline size_t __cvta_generic_to_global(const void *p) { return (size_t)p; }
 static inline void *__cvta_global_to_generic(size_t at) { return (void *)at; }
 static inline size_t __cvta_generic_to_shared(const void *p) { return (size_t)((char *)p - &emulated_place); }
-static inline char *emulated_shared(unsigned at) { return &emulated_place + (int)at; }
+/* By numbers: a compiler that checks what is written where would take it for a place in a single byte. */
+static inline char *emulated_shared(unsigned at) { return (char *)((size_t)&emulated_place + (size_t)(int)at); }
 
 /* ---- PTX ---- */
 

@@ -149,7 +149,8 @@ static void test_refused(void **state)
         refused(tn_shift(x, TN_SHAPE(2, 1), TN_SHAPE(1)), TN_ERR_VALUE, "odd extents");
         refused(tn_select_item(row, tn_ones(TN_SHAPE(3), .dtype = TN_INT64)), TN_ERR_SHAPE, "x (N, classes) and t (N)");
         tn_item(tn_sum(tn_select_item(row, label)));
-        check_latched(TN_ERR_INDEX, "valid are 0 to 2");
+        /* A GPU's kernel knows the index alone, not that it is a label. */
+        check_latched(TN_ERR_INDEX, test_same_bits() ? "valid are 0 to 2" : "index 3 is out of range");
         refused(tn_absolute_error(row, x), TN_ERR_SHAPE, "");
         refused(tn_slstm_step(row, row, row, row, &none[0]), TN_ERR_SHAPE, "4 units");
         assert_int_equal(tn_transpose_sequence(TN_ARRAYS(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(3))), none),
