@@ -161,24 +161,42 @@ static tn__cached *insert(const tn__collection *c, const uint64_t *words, uint64
     return e;
 }
 
+/* The entry of what has come with other starts, of slices of what is computed, too, if `pending`; NULL: none. */
+static tn__cached *find_loose(tn__collection *c, bool pending)
+{
+    if (!tn__collection_loosen(c, pending))
+        return NULL;
+    return find(c->loose, c->key_count, tn__hash(c->loose, c->key_count * sizeof *c->loose, 0));
+}
+
+/* Notes that such a graph has come. It takes no plan's place, and goes with the one that comes behind it, so there has
+ * to be one; without memory it is noted the next time. */
+static void note(tn__collection *c, bool pending, tn__cached **gone)
+{
+    if (!tn__collection_loosen(c, pending))
+        return;
+    uint64_t hash = tn__hash(c->loose, c->key_count * sizeof *c->loose, 0);
+    tn__cached *e = find(c->loose, c->key_count, hash); /* there already, where nothing that is computed has windows */
+    if (!e && (e = insert(c, c->loose, hash, gone))) {
+        e->unused = true;
+        plan_count--;
+    }
+}
+
 /*
  * A graph that has no plan yet, but windows whose starts are in its key. Where it has come before with other starts,
  * the entry of all of them, whose runs tell them; else NULL, and it is noted that it has come. So what always has the
  * same starts keeps a plan that knows them; and what is a window of what the plan itself computes, if only the others
  * begin elsewhere.
  */
-static tn__cached *find_moving(tn__collection *c, bool pending, tn__cached **gone)
+static tn__cached *find_moving(tn__collection *c, tn__cached **gone)
 {
-    if (!tn__collection_loosen(c, pending))
-        return NULL;
-    uint64_t hash = tn__hash(c->loose, c->key_count * sizeof *c->loose, 0);
-    tn__cached *e = find(c->loose, c->key_count, hash);
+    tn__cached *e = find_loose(c, false);
+    e = e ? e : find_loose(c, true);
     c->moves = e != NULL;
-    if (!e && (e = insert(c, c->loose, hash, gone))) { /* without memory it is noted the next time */
-        e->unused = true;
-        plan_count--; /* it takes no plan's place, and goes with the one that comes behind it */
-    }
-    return c->moves ? e : NULL;
+    for (int pending = 0; pending < 2 && !e; pending++)
+        note(c, pending, gone);
+    return e;
 }
 
 /* A plan has come to the entry, which is in use: where all are too many steps now, those go that were used longest
@@ -313,8 +331,7 @@ const tn__loaded *tn__plans_acquire(tn__collection *c, tn__cached **held)
     tn__cached *e = newest && has_key(newest, c->key, c->key_count) ? newest : NULL;
     uint64_t hash = e ? e->hash : tn__hash(c->key, c->key_count * sizeof *c->key, 0);
     e = e ? e : find(c->key, c->key_count, hash);
-    for (int pending = 0; pending < 2 && !e && c->windows; pending++)
-        e = find_moving(c, pending, &gone);
+    e = !e && c->windows ? find_moving(c, &gone) : e;
     atomic_fetch_add_explicit(e && !e->unused ? &tn__engine_counters.plan_hits : &tn__engine_counters.plan_misses, 1,
                               memory_order_relaxed);
     if (!e) {

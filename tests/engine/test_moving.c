@@ -340,6 +340,49 @@ static void test_computed_gradients(void **state)
     assert_string_equal(tn_error(), "");
 }
 
+/* The first start has a plan that knows it, though nothing that is computed has windows; the second one's is told. */
+static void test_first_start(void **state)
+{
+    (void)state;
+    static const uint64_t made[] = {1, 1, 2, 2, 2}; /* plans by then, of these starts */
+    static const int64_t start[] = {3, 3, 4, 3, 7};
+    table t = make();
+    tn_requires_grad(t.array);
+    uint64_t before = plans();
+    for (int i = 0; i < 5; i++) TN_SCOPE {
+        float expected[COLUMNS];
+        for (int c = 0; c < COLUMNS; c++)
+            expected[c] = -row(&t, start[i], 1, 0)[c];
+        assert_values(tn_negative(tn_index(t.array, start[i])), expected, COLUMNS);
+        assert_int_equal(plans() - before, made[i]);
+    }
+    tn_free(t.array);
+    assert_string_equal(tn_error(), "");
+}
+
+/* What each round notes anew would stay until as many plans had been made: slices of a value and of what is computed,
+ * both of which move, note nothing once they have a plan. */
+static void test_nothing_noted(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 400 };
+    table t = make();
+    tn_requires_grad(t.array);
+    tn_set_compile(TN_COMPILE_NEVER);
+    uint64_t before = 0;
+    for (int i = 0; i < ROUNDS; i++) TN_SCOPE {
+        /* the first half goes through all starts of what is computed, the second has them again, beside others */
+        int of = i < ROUNDS / 2 ? i % 7 : i % 5, a = i / 7 % 20, b = i / 20 % 20;
+        tn_array *sums = tn_cumsum(tn_slice_axis(t.array, 0, of, of + 21, 1), .axis = TN_AXES(0));
+        assert_int_equal(tn_eval(tn_subtract(tn_index(sums, a), tn_index(sums, b))), TN_OK);
+        before = i == 20 ? plans() : before;
+    }
+    assert_int_equal(plans(), before);
+    tn_set_compile(TN_COMPILE_AUTO);
+    tn_free(t.array);
+    assert_string_equal(tn_error(), "");
+}
+
 /* A recurrence's windows over all of what is computed, always the same, stay known where a value's minibatch moves. */
 static void test_many_of_one(void **state)
 {
@@ -373,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_write), cmocka_unit_test(test_read_and_write), cmocka_unit_test(test_caches),
         cmocka_unit_test(test_starved), cmocka_unit_test(test_many_plans),
         cmocka_unit_test(test_computed), cmocka_unit_test(test_computed_gradients), cmocka_unit_test(test_many_of_one),
+        cmocka_unit_test(test_first_start), cmocka_unit_test(test_nothing_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
