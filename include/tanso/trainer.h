@@ -401,7 +401,8 @@ typedef struct tn_snapshot_opts {
                           wait for a disk that is slower, see below */
     bool autoload;     /* go on from the one of the largest number in the folder, if there is any */
     bool on_error;     /* one when the run fails, too */
-    bool not_on_stop;  /* none when the run is stopped by its flag */
+    bool not_on_stop;  /* none when the run is stopped by its flag; of an object or a layer there is none then anyway:
+                          its file is of an iteration that its trigger chose, as the best one so far */
     bool wait;         /* write in the caller's thread */
     bool (*condition)(tn_trainer *trainer, void *user); /* asked at each call and stop; default: yes */
     void *user;

@@ -65,8 +65,7 @@ static tn_extension *best_model(tn__making *m)
     bool greater = mode == TN_BETTER_AUTO ? strstr(key, "accuracy") != NULL : mode == TN_BETTER_GREATER;
     tn_best_value_opts opts = {.check = tn__settings_trigger(s, "every", "1ep")};
     m->trigger = greater ? tn_max_value_with(key, &opts) : tn_min_value_with(key, &opts);
-    tn_snapshot_opts on_best_alone = {.not_on_stop = true};
-    return tn_snapshot_object_with(serialize_best, m->run, file, &on_best_alone);
+    return tn_snapshot_object_with(serialize_best, m->run, file, NULL);
 }
 
 static tn_extension *log_report(tn__making *m)

@@ -265,10 +265,11 @@ static tn_status snapshot_after(tn_trainer *trainer, void *user)
     return is_early(s, trainer) ? TN_OK : save(s, trainer, s->opts.wait);
 }
 
+/* An object's file is of the iteration that its trigger chose, as that of the best model so far. */
 static tn_status snapshot_on_stop(tn_trainer *trainer, void *user)
 {
     snapshot *s = user;
-    if (s->opts.not_on_stop || s->saved == tn_trainer_iteration(trainer) || !wanted(s, trainer))
+    if (s->serialize || s->opts.not_on_stop || s->saved == tn_trainer_iteration(trainer) || !wanted(s, trainer))
         return tn_error_code();
     return save(s, trainer, s->opts.wait);
 }

@@ -327,6 +327,39 @@ static void test_meant_infinite(void **state)
     check_fine();
 }
 
+static volatile int stop;
+
+static tn_status stop_at_five(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    stop = tn_trainer_iteration(trainer) == 5;
+    return TN_OK;
+}
+
+/* A layer's file stays that of the iteration that its trigger chose, whatever ends the run. */
+static void test_chosen(void **state)
+{
+    (void)state;
+    setup runs[2];
+    for (int stopped = 0; stopped < 2; stopped++) {
+        setup *s = &runs[stopped];
+        *s = setup_new(30, 3, "linear:3", "sgd:lr=0.1");
+        stop = 0;
+        tn_trainer *trainer = tn_trainer_new(tn_standard_updater(s->loader, s->optimizer), .quiet = true, .out = folder,
+                                             .stop = TN_EVERY(stopped ? 9 : 3, TN_ITERATION), .stop_flag = &stop);
+        tn_extend(trainer, tn_snapshot_layer(s->model, "chosen.npz"), .trigger = tn_at_points(TN_ITERATION, 3));
+        tn_extend_function(trainer, stop_at_five, NULL);
+        run_well(trainer);
+        assert_int_equal(tn_trainer_iteration(trainer), stopped ? 5 : 3);
+        tn_trainer_free(trainer);
+    }
+    assert_int_equal(tn_layer_load(runs[1].model, test_path(folder, "chosen.npz")), TN_OK);
+    assert_same_params(&runs[0], &runs[1]);
+    setup_free(&runs[0]);
+    setup_free(&runs[1]);
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +369,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_put_off_and_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_spoiled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_meant_infinite, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_chosen, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
