@@ -81,7 +81,7 @@ static tn_status note(tn_trainer *trainer, const tn_observation *entry, void *us
 static tn_status print(print_report *p)
 {
     tn_status status = write_rows(p);
-    if (status != TN_OK || !p->waiting)
+    if (status != TN_OK || !p->waiting || (p->output.file && !p->file)) /* the run has failed before it was opened */
         return status;
     FILE *stream = p->file ? p->file : p->stream;
     if (p->terminal)
@@ -163,7 +163,13 @@ static tn_status serialize(const tn_serializer *s, void *user)
         status = tn__serialize_count(s, "_printed", &p->printed);
     if (status == TN_OK)
         status = tn_serialize_bool(s, "_headed", &p->headed);
-    return status == TN_OK ? tn_serialize_text(s, "_waiting", &p->waiting) : status;
+    if (status == TN_OK)
+        status = tn_serialize_text(s, "_waiting", &p->waiting);
+    if (s->loading && !p->output.file) { /* on a stream the other run has printed them, and they are no new ones */
+        tn__free(p->waiting);
+        p->waiting = NULL;
+    }
+    return status;
 }
 
 static void free_report(void *user)

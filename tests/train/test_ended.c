@@ -360,6 +360,33 @@ static void test_chosen(void **state)
     check_fine();
 }
 
+/* A table on a stream has what is new: the other run's lines were printed by that, under a header of their own. */
+static void test_table(void **state)
+{
+    (void)state;
+    static const struct {
+        int epochs;
+        const char *printed;
+    } runs[] = {{2, "epoch\n1\n2\n"}, {2, ""}, {3, "epoch\n3\n"}};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        FILE *stream = tmpfile();
+        char text[64] = "";
+        assert_non_null(stream);
+        setup s = setup_new(10, 5, "linear:3", "sgd");
+        tn_trainer *trainer = setup_trainer(&s, TN_EVERY(runs[i].epochs, TN_EPOCH));
+        tn_extend(trainer, tn_snapshot(.autoload = true));
+        tn_extend(trainer, tn_log_report());
+        tn_extend(trainer, tn_print_report_with(TN_KEYS_OF("epoch"), TN_OPTS(tn_print_report_opts, .stream = stream)));
+        run_well(trainer);
+        free_run(trainer, &s);
+        rewind(stream);
+        text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+        fclose(stream);
+        assert_string_equal(text, runs[i].printed);
+    }
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +397,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_spoiled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_meant_infinite, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_chosen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
