@@ -126,9 +126,16 @@ static void finalize(tn_trainer *trainer, void *user)
     if (p->undrawn)
         draw(p);
     bool whole = tn_trainer_iteration(trainer) > 0 && !*tn_trainer_error(trainer);
-    for (int i = 0; i < p->keys.count && whole; i++)
+    const tn_observation *last = tn_trainer_observation(trainer);
+    bool counted = strcmp(p->x_key, "iteration") == 0 || strcmp(p->x_key, "epoch") == 0;
+    bool any = counted || tn_observation_has(last, p->x_key);
+    for (int i = 0; i < p->keys.count; i++)
+        any = any || p->curves[i].count;
+    if (whole && !any) /* whatever the keys are */
+        tn__warn_missing(OPERATION, p->x_key, last, "there is no curve over it");
+    for (int i = 0; i < p->keys.count && whole && any; i++)
         if (!p->curves[i].count && !tn_summary_has(p->summary, p->keys.names[i]))
-            tn__warn_missing(OPERATION, p->keys.names[i], tn_trainer_observation(trainer), "it has no curve");
+            tn__warn_missing(OPERATION, p->keys.names[i], last, "it has no curve");
 }
 
 static tn_status initialize(tn_trainer *trainer, void *user)

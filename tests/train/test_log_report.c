@@ -296,10 +296,12 @@ static void test_warnings(void **state)
     tn_extend(trainer, tn_snapshot_layer(s.model, "best.npz"), .trigger = tn_min_value("main/los"));
     tn_extend(trainer, tn_reduce_on_plateau("lr", "main/accurac"));
     tn_extend(trainer, tn_micro_average("main/loss", "nothing", "ratio"));
+    tn_extend(trainer, tn_plot_report(TN_KEYS_OF("main/loss"), .x_key = "main/acuracy"));
     char *text = said_by(trainer, TN_OK);
     static const char *const words[] = {"best_value: nothing has been observed under 'main/los'; did you mean",
                                         "under 'main/accurac'; did you mean 'main/accuracy'?",
                                         "micro_average: nothing has been observed under 'nothing'",
+                                        "plot_report: nothing has been observed under 'main/acuracy'; did you mean",
                                         "'main/loss' is NaN in iteration"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (count_of(text, words[i]) != 1)
