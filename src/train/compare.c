@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <tanso/train.h>
 #include "core/error.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "core/number.h"
 #include "core/options.h"
@@ -139,9 +140,9 @@ static tn_status read_curves(const char *folder, const char *x_key, int count, c
 
 /* ---- the picture ---- */
 
-/* Panels of figures that no run has are left out. */
-static tn_status draw(int runs, const char *const *folders, int count, const char *const *keys, const char *x_key,
-                      const tn__thinned *curves, const char *path)
+/* Panels of figures that no run has are left out; of those that were asked for this is said. */
+static tn_status draw(int runs, const char *const *folders, int count, const char *const *keys, bool asked,
+                      const char *x_key, const tn__thinned *curves, const char *path)
 {
     tn__panel panels[PANELS_MOST];
     tn__plot_item *items = tn__calloc((size_t)(runs * count), sizeof *items);
@@ -157,6 +158,10 @@ static tn_status draw(int runs, const char *const *folders, int count, const cha
         if (found)
             panels[shown++] = (tn__panel){.title = keys[i], .x_label = x_key, .items = own, .item_count = found};
     }
+    for (int i = 0; i < count && asked && shown; i++)
+        if (!items[i * runs].count)
+            tn__log(TN__LOG_WARN, OPERATION, "no run has a finite value of '%s' over '%s': it has no panel", keys[i],
+                    x_key);
     tn_status status = TN_OK;
     if (shown == 0)
         status = tn__fail(TN_ERR_VALUE, OPERATION, "no run has a finite value of '%s'%s over '%s'", keys[0],
@@ -202,7 +207,7 @@ tn_status tn_plot_runs_with(int count, const char *const *folders, const char *p
     for (int k = 0; k < count && status == TN_OK; k++)
         status = read_curves(folders[k], x_key, panels, keys, curves + (size_t)(k * panels));
     if (status == TN_OK)
-        status = draw(count, folders, panels, keys, x_key, curves, path);
+        status = draw(count, folders, panels, keys, opts->keys != NULL, x_key, curves, path);
     for (int i = 0; i < count * panels; i++)
         tn__thinned_free(&curves[i]);
     tn__free(curves);

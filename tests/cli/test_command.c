@@ -337,6 +337,7 @@ static void test_extended(void **state)
     expect("train digits --epochs 9 --lr 0 --optimizer sgd --extend early-stopping:patience=1 --out b", 0,
            "stopped early, after epoch 2|after 2 epochs", "");
     expect("plot a b --out both.svg", 0, "2 runs in both.svg", "");
+    expect("plot a --keys test_loss,nix --out some.svg", 0, "1 run in some.svg", "finite value of 'nix' over 'epoch'");
     char *svg = test_read(test_path(folder, "both.svg"), NULL);
     assert_non_null(strstr(svg, ">test_accuracy<"));
     free(svg);
