@@ -122,17 +122,6 @@ typedef struct member {
     int devices;
 } member;
 
-static tn_status exchange_members(tn_comm *comm, const member *own, member *all)
-{
-    tn__transfer transfer = {.kind = TN__ALL_GATHER,
-                             .dtype = TN_UINT8,
-                             .itemsize = 1,
-                             .count = sizeof *own,
-                             .from = own,
-                             .to = all};
-    return tn__comm_tell(comm, &transfer, "comm", "the making of a communicator");
-}
-
 /* Fills in which ranks of the world the ranks of a new communicator are, and whether all have devices. */
 static tn_status find_members(tn_comm *comm, int number)
 {
@@ -143,7 +132,7 @@ static tn_status find_members(tn_comm *comm, int number)
     if (!comm->members || !all)
         return tn__fail_memory("comm", (size_t)size * sizeof *all);
     comm->members[comm->place.rank] = number; /* which names it, if the others do not come */
-    tn_status status = exchange_members(comm, &own, all);
+    tn_status status = tn__comm_tell_all(comm, &own, all, sizeof own, "comm", "the making of a communicator");
     comm->devices_everywhere = status == TN_OK && size > 1;
     for (int r = 0; r < size && status == TN_OK; r++) {
         comm->members[r] = all[r].number;

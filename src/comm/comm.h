@@ -61,6 +61,9 @@ tn_status tn__comm_transfer(tn_comm *comm, const tn__transfer *transfer, const c
 tn_status tn__comm_tell(tn_comm *comm, const tn__transfer *transfer, const char *operation, const char *call);
 tn_status tn__comm_tell_unchecked(tn_comm *comm, const tn__transfer *transfer, const char *operation,
                                   const char *call);
+/* Checked: tells all ranks `bytes` of `own`; `all` is filled with those of each, in the order of ranks. */
+tn_status tn__comm_tell_all(tn_comm *comm, const void *own, void *all, size_t bytes, const char *operation,
+                            const char *call);
 /* Seconds that a call waits for others. */
 double tn__comm_limit(void);
 /* Free a block, or let go of a storage, that a transfer in `comm` has used, unless it was given up: see kept.c. NULL is

@@ -52,6 +52,18 @@ tn_status tn__comm_tell(tn_comm *comm, const tn__transfer *transfer, const char 
     return status == TN_OK ? tn__comm_tell_unchecked(comm, transfer, operation, call) : status;
 }
 
+tn_status tn__comm_tell_all(tn_comm *comm, const void *own, void *all, size_t bytes, const char *operation,
+                            const char *call)
+{
+    const tn__transfer t = {.kind = TN__ALL_GATHER,
+                            .dtype = TN_UINT8,
+                            .itemsize = 1,
+                            .count = (int64_t)bytes,
+                            .from = own,
+                            .to = all};
+    return tn__comm_tell(comm, &t, operation, call);
+}
+
 tn_status tn__comm_tell_unchecked(tn_comm *comm, const tn__transfer *transfer, const char *operation,
                                   const char *call)
 {

@@ -208,17 +208,6 @@ static void put_in(tn__linked *linked)
     pthread_mutex_unlock(&lock);
 }
 
-static tn_status exchange_cards(tn_comm *comm, const card *own, card *all, const char *operation)
-{
-    const tn__transfer t = {.kind = TN__ALL_GATHER,
-                            .dtype = TN_UINT8,
-                            .itemsize = 1,
-                            .count = sizeof *own,
-                            .from = own,
-                            .to = all};
-    return tn__comm_tell(comm, &t, operation, "the connecting of GPUs");
-}
-
 static tn_status connect(tn_comm *comm, tn__device *device, const char *operation)
 {
     card own;
@@ -232,7 +221,7 @@ static tn_status connect(tn_comm *comm, tn__device *device, const char *operatio
     }
     *linked = (tn__linked){.comm = comm, .device = device, .thread = pthread_self()};
     fill_card(&own, comm, device, &linked->transport);
-    tn_status status = exchange_cards(comm, &own, all, operation);
+    tn_status status = tn__comm_tell_all(comm, &own, all, sizeof own, operation, "the connecting of GPUs");
     if (status == TN_OK)
         status = decide(comm, all, operation, &can);
     if (status == TN_OK && can)

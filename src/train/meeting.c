@@ -33,17 +33,6 @@ static int64_t next_of(const tn__meetings *m, int64_t iteration, double now)
     return iteration + (more >= (double)most ? most : more > 1 ? (int64_t)more : 1);
 }
 
-static tn_status exchange(tn_comm *comm, const told *own, told *all)
-{
-    const tn__transfer t = {.kind = TN__ALL_GATHER,
-                            .dtype = TN_UINT8,
-                            .itemsize = 1,
-                            .count = sizeof *own,
-                            .from = own,
-                            .to = all};
-    return tn__comm_tell(comm, &t, "trainer_run", "a meeting between two iterations");
-}
-
 static tn_status meet(tn_trainer *trainer, int64_t iteration)
 {
     tn__meetings *m = &trainer->meetings;
@@ -55,7 +44,8 @@ static tn_status meet(tn_trainer *trainer, int64_t iteration)
         tn__fail_memory("trainer_run", (size_t)size * sizeof *all);
         return tn__comm_break(m->comm, true); /* the others wait */
     }
-    tn_status status = exchange(m->comm, &own, all);
+    tn_status status =
+        tn__comm_tell_all(m->comm, &own, all, sizeof own, "trainer_run", "a meeting between two iterations");
     if (status != TN_OK)
         return status;
     *m = (tn__meetings){m->comm, all[0].next, iteration, now, all[0].elapsed};
