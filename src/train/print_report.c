@@ -25,6 +25,7 @@ typedef struct print_report {
     bool headed;     /* the header is there, in this run or in the file */
     bool checked;    /* keys that the first entry lacks were told of */
     bool each;       /* it is called each iteration */
+    double from;     /* the iteration that the run goes on from, 0 for a new one */
     tn__pace pace;   /* of printing then */
     tn__figure *rows; /* of entries that are no lines yet, one of each key, which is NULL where there is none */
     size_t row_count, row_capacity;
@@ -66,6 +67,8 @@ static tn_status note(tn_trainer *trainer, const tn_observation *entry, void *us
 {
     (void)trainer;
     print_report *p = user;
+    if (!p->output.file && p->from && tn_observation_number(entry, "iteration") <= p->from)
+        return TN_OK; /* on a stream the other run has printed it */
     size_t count = (size_t)p->keys.count, figures = (p->row_count + 1) * count;
     check(p, entry);
     if (!tn__grow((void **)&p->rows, &p->row_capacity, figures, sizeof *p->rows))
@@ -147,6 +150,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     p->headed = p->headed && (p->output.file || p->waiting); /* a terminal of another day has no header above */
     if (status == TN_OK && p->output.file)
         status = open_file(p, trainer);
+    p->from = (double)tn_trainer_iteration(trainer);
     p->terminal = !p->file && p->stream && isatty(fileno(p->stream));
     p->each = tn__called_each(trainer, p);
     p->pace = (tn__pace){0};
@@ -165,7 +169,7 @@ static tn_status serialize(const tn_serializer *s, void *user)
         status = tn_serialize_bool(s, "_headed", &p->headed);
     if (status == TN_OK)
         status = tn_serialize_text(s, "_waiting", &p->waiting);
-    if (s->loading && !p->output.file) { /* on a stream the other run has printed them, and they are no new ones */
+    if (s->loading && !p->output.file) { /* as in note */
         tn__free(p->waiting);
         p->waiting = NULL;
     }
