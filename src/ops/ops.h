@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The operations: their numbers and a table of their facts, both made from ops.def. Numbers are in two headers that the
- * build makes: tn_ops.h, which this one includes, and tn_op_functions.h, for those who name one of the rows at the
- * table's end, or TN__OP_COUNT.
+ * build makes: tn_ops.h, which this one includes, has those that numbers.txt lists, and tn_op_functions.h all others,
+ * and TN__OP_COUNT.
  */
 #ifndef TN_OPS_OPS_H
 #define TN_OPS_OPS_H

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-/* CONV, CONV_DATA and CONV_WEIGHTS stand in ops.def as their CONVOLVE rows do. */
+/* CONV, CONV_DATA and CONV_WEIGHTS are numbered as their CONVOLVE rows are. */
+_Static_assert(TN__OP_CONV_DATA - TN__OP_CONV == TN__OP_CONVOLVE_DATA - TN__OP_CONVOLVE &&
+                   TN__OP_CONV_WEIGHTS - TN__OP_CONV == TN__OP_CONVOLVE_WEIGHTS - TN__OP_CONVOLVE,
+               "operations of ops/numbers.txt stand in another order");
 static tn__op step_op(tn__op op) { return (tn__op)(TN__OP_CONVOLVE + (op - TN__OP_CONV)); }
 
 static void strides_last(int ndim, const int64_t *dim, int64_t *stride)

@@ -96,10 +96,10 @@ TN_PRINTF(2, 3) static void put(text *t, const char *format, ...)
 }
 
 static const char *const operation_names[TN__OP_COUNT] = {
-#define TN_MAP(ID, NAME, ...) #NAME,
-#define TN_REDUCE(ID, NAME, ...) #NAME,
-#define TN_GENERATE(ID, NAME, ...) #NAME,
-#define TN_OTHER(ID, NAME, ...) #NAME,
+#define TN_MAP(ID, NAME, ...) [TN__OP_##ID] = #NAME,
+#define TN_REDUCE(ID, NAME, ...) [TN__OP_##ID] = #NAME,
+#define TN_GENERATE(ID, NAME, ...) [TN__OP_##ID] = #NAME,
+#define TN_OTHER(ID, NAME, ...) [TN__OP_##ID] = #NAME,
 #include "ops/ops.def"
 };
 
