@@ -209,9 +209,39 @@ static void test_scans_and_dots(void **state)
     tn_set_compile(TN_COMPILE_AUTO);
 }
 
+/* Of few numbers, along any step: what comes first stays as it is, and small integers' sums are exact. */
+static void test_short_scans(void **unused)
+{
+    (void)unused;
+    for (int n = 1; n <= 13; n++)
+        for (int step = -3; step <= 3; step++) TN_SCOPE {
+            if (!step)
+                continue;
+            tn_array *x = tn_cast(tn_random_integers(-99, 99, TN_SHAPE(n * abs(step))), TN_FLOAT32);
+            tn_array *some = tn_slice_axis(x, 0, TN_NONE, TN_NONE, step);
+            const float *in = test_data(tn_add(some, 0)), *sums = test_data(tn_cumsum(some));
+            const float *both = test_data(tn_cumsum(tn_complex(some, tn_multiply(some, 2))));
+            float sum = 0;
+            assert_true(in && sums && both);
+            for (int i = 0; i < n; i++) {
+                sum += in[i];
+                assert_true(sums[i] == sum && both[2 * i] == sum && both[2 * i + 1] == 2 * sum);
+            }
+        }
+    if (test_device().kind == TN_DEVICE_CUDA)
+        return; /* what a block begins with is 0 there */
+    TN_SCOPE {
+        tn_array *nothing = tn_negative(tn_zeros(TN_SHAPE(6)));
+        const float *sums = test_data(tn_cumsum(nothing));
+        for (int i = 0; i < 6; i++)
+            assert_true(sums[i] == 0 && signbit(sums[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_scans_and_dots),
+                                       cmocka_unit_test(test_short_scans),
                                        cmocka_unit_test(test_same_bits_of_lengths),
                                        cmocka_unit_test(test_moments), cmocka_unit_test(test_ones)};
     state = (uint32_t)test_seed_new();

@@ -175,15 +175,26 @@ NARROW_SCANS(sum)
 SCANS(product)
 SCANS(largest)
 SCANS(smallest)
-/* Sums of float32 and complex64 go on in 64 bits, of which each is rounded: a long one would swallow its terms. */
+/*
+ * Sums of float32 and complex64 go on in 64 bits, of which each is rounded: a long one would swallow its terms. Four are
+ * summed up by themselves before the total is added, as one addition waits for the one before. What is added to nothing
+ * stays as it is: nothing is -0.
+ */
 #define WIDE_SCAN(s, S, W) \
     static void scan_sum_##s(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n) \
     { \
-        W total = n ? (W) * (const S *)from : (W)0; \
-        for (int64_t i = 0; i < n; i++) { \
-            total = i ? total + (W) * (const S *)(from + i * from_step) : total; \
-            *(S *)(to + i * to_step) = (S)total; \
+        W total = -(W)0; \
+        int64_t i = 0; \
+        for (; i + 4 <= n; i += 4, from += 4 * from_step, to += 4 * to_step) { \
+            W one = *(const S *)from, two = one + *(const S *)(from + from_step), \
+              three = two + *(const S *)(from + 2 * from_step), four = three + *(const S *)(from + 3 * from_step); \
+            *(S *)to = (S)(total + one); \
+            *(S *)(to + to_step) = (S)(total + two); \
+            *(S *)(to + 2 * to_step) = (S)(total + three); \
+            *(S *)(to + 3 * to_step) = (S)(total += four); \
         } \
+        for (; i < n; i++, from += from_step, to += to_step) \
+            *(S *)to = (S)(total += *(const S *)from); \
     }
 WIDE_SCAN(f32, tn_f32, tn_f64)
 WIDE_SCAN(c64, tn_c64, tn_c128)
