@@ -176,9 +176,9 @@ SCANS(product)
 SCANS(largest)
 SCANS(smallest)
 /*
- * Sums of float32 and complex64 go on in 64 bits, of which each is rounded: a long one would swallow its terms. Four are
- * summed up by themselves before the total is added, as one addition waits for the one before. What is added to nothing
- * stays as it is: nothing is -0.
+ * Sums of float32 and complex64 go on in 64 bits, of which each is rounded: a long one would swallow its terms. Four
+ * are summed up by themselves before the total is added, as one addition waits for the one before. The first total is
+ * -0, to which anything is added without a change.
  */
 #define WIDE_SCAN(s, S, W) \
     static void scan_sum_##s(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n) \
