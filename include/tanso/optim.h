@@ -43,7 +43,8 @@ typedef struct tn_optimizer tn_optimizer;
     F(bool, skip_nonfinite, 0, 2, 0)                /* leaves out updates whose joint norm is not finite */ \
     F(double, rho, 0, 1, 0.95)                      /* of running means of squares */ \
     F(double, final_lr, 0, INFINITY, 0.1) \
-    F(double, gamma, 0, INFINITY, 0.001)
+    F(double, gamma, 0, INFINITY, 0.001) \
+    F(double, average_after, 0, INFINITY, 1e6)      /* asgd: updates before its mean begins */
 
 #define TN__OPTIMIZER_MEMBER(type, name, ...) type name;
 typedef struct tn_optimizer_opts {
@@ -88,7 +89,17 @@ typedef struct tn_optimizer_opts {
                            is 0; lr 0.001, eps 1e-6 (You et al. 2020) */ \
     O(adafactor)        /* v from means of g² over rows and over columns, with 1 - t^-0.8 for beta2; u = g / sqrt(v); \
                            p -= max(eps, rms(p)) min(lr, 1 / sqrt(t)) u / max(1, rms(u)); decoupled decay; eps 0.001 \
-                           (Shazeer and Stern 2018, in PyTorch's form) */
+                           (Shazeer and Stern 2018, in PyTorch's form) */ \
+    O(adamax)           /* m as adam's; u = max(beta2 u, |g| + eps); p -= lr m^ / u; lr 0.002 (Kingma and Ba 2015) */ \
+    O(nadam)            /* m, v as adam's; w_t = beta1 (1 - 0.96^(gamma t) / 2), P_t = w_1 ... w_t; p -= lr (w_t+1 m / \
+                           (1 - P_t+1) + (1 - w_t) g / (1 - P_t)) / (sqrt(v^) + eps); lr 0.002, gamma 0.004 (Dozat \
+                           2016) */ \
+    O(asgd)             /* e = lr / (1 + gamma lr (t - 1))^rho; p -= e (g + gamma p); the state "a" is the mean of p \
+                           over the updates from average_after on, until then p; gamma 1e-4, rho 0.75 (Polyak and \
+                           Juditsky 1992) */ \
+    O(rprop)            /* s, lr at first, times 1.2 where g has the sign of the last one, times 0.5, and g = 0, where \
+                           it has the other one, within 1e-6 and 50; p -= s sign(g); for gradients of all samples at \
+                           once (Riedmiller and Braun 1993) */
 
 /* The optimizer borrows the layer, and sees parameters inferred later too. Once the layer has been freed, all that an
  * optimizer can do is to be freed; else it is TN_ERR_STATE. */
@@ -244,6 +255,10 @@ TN_API tn_status tn_optimizer_load(tn_optimizer *optimizer, const char *path) TN
 #define tn_lion(...) TN__CALL_V(tn_lion_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_lamb(...) TN__CALL_V(tn_lamb_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_adafactor(...) TN__CALL_V(tn_adafactor_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_adamax(...) TN__CALL_V(tn_adamax_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_nadam(...) TN__CALL_V(tn_nadam_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_asgd(...) TN__CALL_V(tn_asgd_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_rprop(...) TN__CALL_V(tn_rprop_with, tn_optimizer_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -167,12 +167,63 @@ static tn__node *radam(const tn__settings *u, tn__node *p, tn__node *g, tn__node
     return tn__minus(p, tn__scaled(r, adam_change(u, state[0], state[1])));
 }
 
+static tn__node *adamax(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    tn__node *size = tn__raised(tn__unary(TN__OP_ABS, g), u->set.eps);
+    state[0] = tn__mixed(u->set.beta1, state[0], g);
+    state[1] = tn__binary(TN__OP_MAXIMUM, tn__scaled(u->set.beta2, state[1]), size);
+    return tn__minus(p, tn__over(tn__scaled(u->set.lr / u->correction1, state[0]), state[1]));
+}
+
+static double nadam_weight(const tn__settings *u, double t)
+{
+    return u->set.beta1 * (1 - 0.5 * pow(0.96, t * u->set.gamma));
+}
+
+static tn__node *nadam(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    double t = (double)u->t, product = 1;
+    for (double i = 1; i <= t && product > 1e-20; i++) /* then 1 - product is 1 for good */
+        product *= nadam_weight(u, i);
+    double now = nadam_weight(u, t), next = nadam_weight(u, t + 1);
+    tn__moments(u, g, state);
+    tn__node *below = tn__raised(tn__root(tn__scaled(1 / u->correction2, state[1])), u->set.eps);
+    tn__node *above = tn__plus(tn__scaled(u->set.lr * next / (1 - product * next), state[0]),
+                               tn__scaled(u->set.lr * (1 - now) / (1 - product), g));
+    return tn__minus(p, tn__over(above, below));
+}
+
 static tn__node *lion(const tn__settings *u, tn__node *p, tn__node *g, tn__node **m)
 {
     tn__node *way = tn__unary(TN__OP_SIGN, tn__mixed(u->set.beta1, m[0], g));
     tn__node *decayed = tn__scaled(1 - u->set.lr * u->set.weight_decay, p);
     m[0] = tn__mixed(u->set.beta2, m[0], g);
     return tn__minus(decayed, tn__scaled(u->set.lr, way));
+}
+
+/* ---- those that are neither ---- */
+
+static tn__node *asgd(const tn__settings *u, tn__node *p, tn__node *g, tn__node **mean)
+{
+    double t = (double)u->t, rate = u->set.lr / pow(1 + u->set.gamma * u->set.lr * (t - 1), u->set.rho);
+    double share = 1 / fmax(1, t - 1 - u->set.average_after);
+    tn__node *now = tn__minus(tn__scaled(1 - u->set.gamma * rate, p), tn__scaled(rate, g));
+    mean[0] = tn__mixed(1 - share, mean[0], now);
+    return now;
+}
+
+/* The gradient is kept as it was used. A step size of 0 is none yet. */
+static tn__node *rprop(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    tn__node *same = tn__times(g, state[0]), *size = state[1];
+    tn__node *grows = tn__with(TN__OP_GREATER, same, 0), *shrinks = tn__with(TN__OP_LESS, same, 0);
+    size = tn__where(tn__with(TN__OP_EQUAL, size, 0), tn__const_like(size, u->set.lr), size);
+    size = tn__where(grows, tn__scaled(1.2, size), tn__where(shrinks, tn__scaled(0.5, size), size));
+    size = tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, size, tn__const_like(size, 1e-6)),
+                      tn__const_like(size, 50));
+    state[0] = tn__where(shrinks, tn__const_like(g, 0), g);
+    state[1] = size;
+    return tn__minus(p, tn__times(size, tn__unary(TN__OP_SIGN, state[0])));
 }
 
 /* ---- the table ---- */
@@ -207,6 +258,10 @@ const tn__optimizer_rule tn__optimizer_rules[] = {
     ROW("lamb", ADAM, _(.lr = 0.001, .eps = 1e-6), _("m", "v"), tn__lamb, APART, .whole = true),
     ROW("adafactor", R(eps), .eps = 1e-3, _("row", "column"), tn__adafactor, APART, .whole = true,
         .state_shape = tn__adafactor_shape),
+    ROW("adamax", ADAM, .lr = 0.002, _("m", "u"), adamax, ),
+    ROW("nadam", ADAM | R(gamma), _(.lr = 0.002, .gamma = 0.004), _("m", "v"), nadam, ),
+    ROW("asgd", R(gamma) | R(rho) | R(average_after), _(.gamma = 1e-4, .rho = 0.75), "a", asgd, ),
+    ROW("rprop", 0, , _("g", "s"), rprop, ),
 };
 const int tn__optimizer_rule_count = sizeof tn__optimizer_rules / sizeof *tn__optimizer_rules;
 

@@ -98,7 +98,8 @@ static void test_as_whole(void **state)
     } kinds[] = {{"sgd:lr=0.1", false},           {"adam:lr=0.01,weight_decay=0.1", false},
                  {"amsgrad:clip_value=0.3", false}, {"adam:clip_norm=0.5", true},
                  {"lamb", false},                  {"adafactor", false},
-                 {"momentum:lars=1", false},       {"", false}};
+                 {"momentum:lars=1", false},       {"", false},
+                 {"asgd:lr=0.1", false},           {"rprop", false}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) TN_SCOPE {
         tn_layer *a = network(false), *b = network(false);
         tn_optimizer *whole = make(kinds[k].text, a), *shared = make(kinds[k].text, b);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Every optimizer of the table, and what options do to gradients, against float64 loops over fresh random numbers. */
 #include "nn/check.h"
+#include "optim/torch_values.h"
 
 enum { ROWS = 5, COLUMNS = 3, A = ROWS * COLUMNS, B = 3, SIZE = A + B, STEPS = 7 };
 
@@ -165,6 +166,43 @@ static void radam(model *q, int i, int t, const tn_optimizer_opts *o)
     q->p[i] -= r * adam_change(q, i, t, q->b[i], o);
 }
 
+static void adamax(model *q, int i, int t, const tn_optimizer_opts *o)
+{
+    q->a[i] = mix(o->beta1, q->a[i], q->g[i]);
+    q->b[i] = fmax(o->beta2 * q->b[i], fabs(q->g[i]) + o->eps);
+    q->p[i] -= o->lr * q->a[i] / (1 - pow(o->beta1, t)) / q->b[i];
+}
+
+static double nadam_weight(int t, const tn_optimizer_opts *o)
+{
+    return o->beta1 * (1 - pow(0.96, t * o->gamma) / 2);
+}
+
+static void nadam(model *q, int i, int t, const tn_optimizer_opts *o)
+{
+    double product = 1, next = nadam_weight(t + 1, o);
+    for (int k = 1; k <= t; k++)
+        product *= nadam_weight(k, o);
+    moments(q, i, o);
+    double above = next * q->a[i] / (1 - product * next) + (1 - nadam_weight(t, o)) * q->g[i] / (1 - product);
+    q->p[i] -= o->lr * above / (sqrt(q->b[i] / (1 - pow(o->beta2, t))) + o->eps);
+}
+
+static void asgd(model *q, int i, int t, const tn_optimizer_opts *o)
+{
+    double rate = o->lr / pow(1 + o->gamma * o->lr * (t - 1), o->rho);
+    q->p[i] -= rate * (q->g[i] + o->gamma * q->p[i]);
+}
+
+static void rprop(model *q, int i, int t, const tn_optimizer_opts *o)
+{
+    double sign = q->g[i] * q->a[i];
+    q->b[i] = (t == 1 ? o->lr : q->b[i]) * (sign > 0 ? 1.2 : sign < 0 ? 0.5 : 1);
+    q->b[i] = fmin(fmax(q->b[i], 1e-6), 50);
+    q->a[i] = sign < 0 ? 0 : q->g[i];
+    q->p[i] -= q->b[i] * ((q->a[i] > 0) - (q->a[i] < 0));
+}
+
 static void lion(model *q, int i, int t, const tn_optimizer_opts *o)
 {
     (void)t;
@@ -264,6 +302,15 @@ static const struct kind {
     {"msvag", msvag, {.lr = 0.1, .beta1 = 0.9}},
     {"msvag:lr=0.05,beta1=0.5,weight_decay=0.1", msvag, {.lr = 0.05, .beta1 = 0.5, .weight_decay = 0.1}},
     {"radam:lr=0.1", radam, {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+    {"adamax", adamax, {.lr = 0.002, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+    {"adamax:lr=0.1,beta2=0.5,eps=0.1", adamax, {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.5, .eps = 0.1}},
+    {"nadam", nadam, {.lr = 0.002, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .gamma = 0.004}},
+    {"nadam:lr=0.1,beta1=0.5,gamma=2", nadam, {.lr = 0.1, .beta1 = 0.5, .beta2 = 0.999, .eps = 1e-8, .gamma = 2}},
+    {"asgd", asgd, {.lr = 0.01, .gamma = 1e-4, .rho = 0.75}},
+    {"asgd:lr=0.5,gamma=0.3,rho=0.5", asgd, {.lr = 0.5, .gamma = 0.3, .rho = 0.5}},
+    {"rprop", rprop, {.lr = 0.01}},
+    {"rprop:lr=45", rprop, {.lr = 45}},
+    {"rprop:lr=1e-6", rprop, {.lr = 1e-6}},
     {"lion:lr=0.1,weight_decay=0.2", lion, {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.2}},
     {"lamb:lr=0.1,weight_decay=0.2", lamb, {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 0.2}},
     {"lamb", lamb, {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6}},
@@ -348,6 +395,39 @@ static void test_chainer(void **state)
     check_fine();
 }
 
+/* PyTorch's own numbers: see torch_values.py, which has these gradients, too. */
+static void test_torch(void **state)
+{
+    (void)state;
+    enum { N = TORCH_ROWS * TORCH_COLUMNS };
+    double p[N], g[N];
+    for (int i = 0; i < N; i++)
+        p[i] = 1;
+    for (size_t k = 0; k < sizeof torch_values / sizeof *torch_values; k++) {
+        tn_layer *layer = tn_layer_new("one", no_forward, NULL, NULL);
+        tn_shape shape = TN_SHAPE(TORCH_ROWS, TORCH_COLUMNS);
+        TN_SCOPE tn_layer_param(layer, "p", check_array(p, shape, TN_FLOAT64));
+        tn_optimizer *optimizer = tn_optimizer_parse(torch_values[k].text, layer);
+        check_context = torch_values[k].text;
+        for (int t = 1; t <= TORCH_STEPS; t++) TN_SCOPE {
+            for (int i = 0; i < N; i++)
+                g[i] = ((7 * t * i + 3 * t + 5 * i) % 11 - 5) / 4.0 + 0.125;
+            assert_int_equal(give_gradients(layer, g, 1), TN_OK);
+            assert_int_equal(tn_step(optimizer), TN_OK);
+        }
+        const tn_array *y = torch_values[k].state ? NULL : tn_param(layer, 0);
+        for (int i = 0; !y && i < tn_optimizer_state_count(optimizer); i++)
+            if (strcmp(tn_optimizer_state_name(optimizer, i), torch_values[k].state) == 0)
+                y = tn_optimizer_state(optimizer, i);
+        assert_non_null(y);
+        check_near(y, torch_values[k].p, N, 1e-9);
+        tn_optimizer_free(optimizer);
+        tn_layer_free(layer);
+    }
+    check_context = "";
+    check_fine();
+}
+
 /* ---- what options do to gradients, seen by plain descent ---- */
 
 static void test_gradient_options(void **state)
@@ -417,6 +497,7 @@ static void test_noise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds), cmocka_unit_test(test_chainer),
+                                       cmocka_unit_test(test_torch),
                                        cmocka_unit_test(test_gradient_options), cmocka_unit_test(test_noise)};
     return cmocka_run_group_tests_name("kinds", tests, check_seed, NULL);
 }
