@@ -62,7 +62,7 @@ typedef struct tn_linear_opts {
     tn_dtype dtype; /* default float32 */
 } tn_linear_opts;
 
-/* y = x W + b over the last axis; parameters "W" (in, out), "b" (out). */
+/* y = x W + b over the last axis, x of any dtype as in tn_matmul; parameters "W" (in, out), "b" (out). */
 TN_API tn_layer *tn_linear_with(int64_t out, const tn_linear_opts *opts);
 
 /* Activations as layers without parameters: the functions of array.h, and tn_leaky_relu below, of the same names. */
@@ -83,8 +83,8 @@ TN_API tn_layer *tn_dropout(double ratio);
 /* Rows of the table "W" (count, features), from N(0, 1), chosen by integers x in [0, count): of shape x.shape +
  * (features). */
 TN_API tn_layer *tn_embedding(int64_t count, int64_t features);
-/* Normalises the last axis (Ba, Kiros, Hinton 2016): (x - mean)/sqrt(var + eps) * gamma + beta; parameters "gamma",
- * "beta" (features; 0: inferred at the first forward); eps 0 stands for 1e-5. */
+/* Normalises the last axis of x, floating (Ba, Kiros, Hinton 2016): (x - mean)/sqrt(var + eps) * gamma + beta;
+ * parameters "gamma", "beta" (features; 0: inferred at the first forward); eps 0 stands for 1e-5. */
 TN_API tn_layer *tn_layer_norm(int64_t features, double eps);
 
 /* Applies its children one after another; children are named "0", "1", ... Takes ownership of them all: should it
@@ -343,8 +343,8 @@ TN_API tn_array *tn_mean_squared_error_with(const tn_array *a, const tn_array *b
 TN_API tn_array *tn_accuracy(const tn_array *y, const tn_array *t);
 /* Dropout as a function: it always drops; generator NULL: the thread's default one. */
 TN_API tn_array *tn_dropout_function(const tn_array *x, double ratio, tn_generator *generator);
-/* Layer normalisation as a function, over as many last axes as gamma and beta have, which are of their extents; over
- * the last one where both are NULL. Either may be. */
+/* Layer normalisation of x, floating, as a function, over as many last axes as gamma and beta have, which are of their
+ * extents; over the last one where both are NULL. Either may be. */
 TN_API tn_array *tn_layer_norm_function(const tn_array *x, const tn_array *gamma, const tn_array *beta, double eps);
 /* x where x >= 0, else slope x (Maas, Hannun, Ng 2013). */
 TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);

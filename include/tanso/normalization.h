@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Normalization: functions, and layers with parameters and running statistics. Statistics are computed in at least
- * float32, and the result has x's dtype. gamma and beta are what is multiplied and added afterwards; either may be
- * NULL. tn_layer_norm is in nn.h.
+ * float32, and the result has x's dtype, which is floating. gamma and beta are what is multiplied and added
+ * afterwards; either may be NULL. tn_layer_norm is in nn.h.
  */
 #ifndef TANSO_NORMALIZATION_H
 #define TANSO_NORMALIZATION_H

@@ -109,7 +109,9 @@ tn_array *tn_bilinear_function(const tn_array *a, const tn_array *b, const tn_ar
 
 static void bilinear_flow(tn_layer *layer, const tn__flow *flow)
 {
-    flow->out[0] = bilinear(flow->in[0], flow->in[1], tn__slot_node(layer, 0), tn__slot_node(layer, 1));
+    tn__node *left = tn__checked_floating(flow->in[0], "bilinear");
+    tn__node *right = tn__checked_floating(flow->in[1], "bilinear");
+    flow->out[0] = bilinear(left, right, tn__slot_node(layer, 0), tn__slot_node(layer, 1));
 }
 
 static const tn__layer_kind bilinear_kind = {.name = "bilinear", .flow = bilinear_flow};

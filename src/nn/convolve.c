@@ -218,6 +218,9 @@ static tn__node *add_bias(const problem *p, tn__node *y, tn__node *bias)
         return y;
     TN__PASS_ERROR(bias);
     int64_t channels = y->shape->dim[1];
+    if (!tn_dtype_is_float((tn_dtype)bias->dtype))
+        TN__REFUSE(TN_ERR_DTYPE, p->s->name, "expected a floating bias, got %s: cast it with tn_cast",
+                   tn_dtype_name((tn_dtype)bias->dtype));
     if (bias->shape->ndim != 1 || bias->shape->dim[0] != channels) {
         char text[TN__SHAPE_TEXT];
         TN__REFUSE(TN_ERR_SHAPE, p->s->name, "expected a bias of shape (%" PRId64 ",), a number a channel; got %s",
@@ -233,11 +236,12 @@ tn__node *tn__conv_of(tn__node *x, tn__node *w, tn__node *bias, const tn__conv_s
     tn__node *in[] = {tn__strong(x), tn__strong(w)};
     TN__PASS_ERROR(in[0]);
     TN__PASS_ERROR(in[1]);
+    for (int i = 0; i < 2; i++)
+        if (!tn_dtype_is_float((tn_dtype)in[i]->dtype))
+            TN__REFUSE(TN_ERR_DTYPE, s->name, "expected floating operands, got %s and %s: cast them with tn_cast",
+                       tn_dtype_name((tn_dtype)in[0]->dtype), tn_dtype_name((tn_dtype)in[1]->dtype));
     bool weak;
     tn_dtype dtype = tn__common_dtype(2, in, &weak);
-    if (!tn_dtype_is_float(dtype) || tn_dtype_is_complex(dtype))
-        TN__REFUSE(TN_ERR_DTYPE, s->name, "expected floating operands, got %s and %s: cast them with tn_cast",
-                   tn_dtype_name((tn_dtype)in[0]->dtype), tn_dtype_name((tn_dtype)in[1]->dtype));
     tn__device *device = tn__common_device(s->name, 2, in);
     if (!device)
         return tn__failed();

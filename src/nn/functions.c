@@ -10,6 +10,17 @@
 #include <tanso/nn.h>
 #include <tanso/random.h>
 
+#include "array/build_parts.h"
+
+tn__node *tn__checked_floating(tn__node *node, const char *operation)
+{
+    TN__PASS_ERROR(node);
+    if (!tn_dtype_is_float((tn_dtype)node->dtype))
+        TN__REFUSE(TN_ERR_DTYPE, operation, "expected a floating array, got %s: cast it with tn_cast",
+                   tn_dtype_name((tn_dtype)node->dtype));
+    return node;
+}
+
 tn__node *tn__widened(tn__node *x)
 {
     if (tn__node_is_error(x))
@@ -85,10 +96,8 @@ tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator)
 {
     if (tn__node_is_error(x) || ratio == 0)
         return x;
-    if (!tn_dtype_is_float((tn_dtype)x->dtype))
-        return tn__node_error(tn__error_new(TN_ERR_DTYPE, "dropout",
-                                            "expected a floating input, got %s: cast it with tn_cast",
-                                            tn_dtype_name((tn_dtype)x->dtype)));
+    x = tn__checked_floating(x, "dropout");
+    TN__PASS_ERROR(x);
     tn__node *kept = tn__with(TN__OP_GREATER_EQUAL, tn__uniform_like(x, generator), ratio);
     return tn__where(kept, tn__with(TN__OP_MULTIPLY, x, 1 / (1 - ratio)), tn__const_like(x, 0));
 }
@@ -107,6 +116,7 @@ tn_array *tn_dropout_function(const tn_array *x, double ratio, tn_generator *gen
 
 tn__node *tn__layer_normalize(tn__node *x, tn__node *gamma, tn__node *beta, double eps)
 {
+    x = tn__checked_floating(x, "layer_norm");
     if (tn__node_is_error(x))
         return x;
     int axes = gamma ? gamma->shape->ndim : beta ? beta->shape->ndim : 1;
@@ -115,7 +125,7 @@ tn__node *tn__layer_normalize(tn__node *x, tn__node *gamma, tn__node *beta, doub
     tn__node *centred = tn__binary(TN__OP_SUBTRACT, wide, mean_over(wide, last));
     tn__node *variance = mean_over(tn__unary(TN__OP_SQUARE, centred), last);
     tn__node *scale = tn__unary(TN__OP_RSQRT, tn__with(TN__OP_ADD, variance, eps));
-    tn__node *y = tn__cast(tn__binary(TN__OP_MULTIPLY, centred, scale), tn__dtype_to_float((tn_dtype)x->dtype));
+    tn__node *y = tn__cast(tn__binary(TN__OP_MULTIPLY, centred, scale), (tn_dtype)x->dtype);
     if (gamma)
         y = tn__binary(TN__OP_MULTIPLY, y, gamma);
     return beta ? tn__binary(TN__OP_ADD, y, beta) : y;

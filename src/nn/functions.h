@@ -6,6 +6,8 @@
 #include <tanso/random.h>
 #include "array/build.h"
 
+/* The node, or an error if it is not floating. */
+tn__node *tn__checked_floating(tn__node *node, const char *operation);
 /* x in a floating dtype of at least float32: sums and exponentials need more range and digits than float16 and bfloat16
  * have. */
 tn__node *tn__widened(tn__node *x);

@@ -24,7 +24,7 @@ static bool fits_channels(const char *operation, const char *what, const tn__nod
 tn__node *tn__group_norm(const char *operation, tn__node *x, int64_t groups, tn__node *gamma, tn__node *beta,
                          double eps)
 {
-    tn__node *error = tn__first_error(3, (tn__node *[]){x, gamma, beta});
+    tn__node *error = tn__first_error(3, (tn__node *[]){tn__checked_floating(x, operation), gamma, beta});
     if (error)
         return error;
     char text[TN__SHAPE_TEXT];
@@ -81,7 +81,7 @@ static double epsilon_of(tn_dtype dtype)
 
 tn__node *tn__rms_norm(tn__node *x, tn__node *gamma, int axes, double eps)
 {
-    tn__node *error = tn__first_error(2, (tn__node *[]){x, gamma});
+    tn__node *error = tn__first_error(2, (tn__node *[]){tn__checked_floating(x, "rms_norm"), gamma});
     if (error)
         return error;
     const tn__shape *shape = x->shape;

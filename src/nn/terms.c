@@ -21,11 +21,8 @@ tn__node *tn__floating(const tn_array *x, const char *operation)
 
 tn__node *tn__only_floating(const tn_array *x, const char *operation)
 {
-    tn__node *node = tn__node_of(x, operation);
+    tn__node *node = tn__checked_floating(tn__node_of(x, operation), operation);
     TN__PASS_ERROR(node);
-    if (!tn_dtype_is_float((tn_dtype)node->dtype))
-        TN__REFUSE(TN_ERR_DTYPE, operation, "expected a floating array, got %s: cast it with tn_cast",
-                   tn_dtype_name((tn_dtype)node->dtype));
     return tn__strong(node);
 }
 

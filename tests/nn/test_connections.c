@@ -335,6 +335,9 @@ static void test_refusals(void **state)
         check_latched(TN_ERR_SHAPE, "w (in, out)");
         assert_true(tn_is_error(tn_bilinear_function(x, x, x, NULL)));
         check_latched(TN_ERR_SHAPE, "(left, right, out)");
+        tn_layer *layer = tn_bilinear(3, 3, 2);
+        REFUSED(TN_ERR_DTYPE, "got int64", tn_forward(layer, whole, x));
+        tn_layer_free(layer);
         assert_true(tn_is_error(tn_embedding_bag(x, whole, .weights = x)));
         check_latched(TN_ERR_VALUE, "weights of sums only");
         assert_int_equal(test_eval(tn_embedding_bag(x, tn_add(whole, 2))), TN_ERR_INDEX);

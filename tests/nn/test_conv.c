@@ -315,6 +315,9 @@ static void test_refused(void **state)
         REFUSED(TN_ERR_VALUE, "at most 5", tn_conv(x, w, .pad = TN_SHAPE(6), .pad_mode = "circular"));
         REFUSED(TN_ERR_DTYPE, "floating", tn_conv(tn_cast(x, TN_INT32), tn_cast(w, TN_INT32)));
         REFUSED(TN_ERR_DTYPE, "floating", tn_conv(tn_cast(x, TN_COMPLEX64), w));
+        REFUSED(TN_ERR_DTYPE, "int32 and float32", tn_conv(tn_cast(x, TN_INT32), w));
+        REFUSED(TN_ERR_DTYPE, "floating", tn_conv(x, tn_cast(w, TN_UINT8)));
+        REFUSED(TN_ERR_DTYPE, "floating bias", tn_conv(x, w, .bias = tn_zeros(TN_SHAPE(6), .dtype = TN_INT64)));
         REFUSED(TN_ERR_SHAPE, "one to three extents", tn_conv(tn_ones(TN_SHAPE(2, 3)), tn_ones(TN_SHAPE(2, 3))));
         REFUSED(TN_ERR_SHAPE, "one to three extents", tn_conv(x, tn_ones(TN_SHAPE(6, 4, 3))));
         REFUSED(TN_ERR_SHAPE, "at least one element", tn_conv(x, tn_ones(TN_SHAPE(6, 4, 0, 3))));

@@ -225,6 +225,14 @@ static void test_refusals(void **state)
         check_latched(TN_ERR_SHAPE, "last axes");
         assert_true(tn_is_error(tn_layer_norm_function(x, tn_ones(TN_SHAPE(3)), tn_ones(TN_SHAPE(4, 3)), 0)));
         check_latched(TN_ERR_SHAPE, "one shape");
+        const tn_array *whole = tn_cast(x, TN_INT32);
+        tn_layer *layers[] = {tn_batch_norm(4), tn_group_norm(2, 4, 0), tn_instance_norm(4), tn_rms_norm(3, 0),
+                              tn_layer_norm(3, 0), tn_layer_norm_over(TN_SHAPE(4, 3), 0)};
+        for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+            REFUSED(TN_ERR_DTYPE, "got int32", tn_forward(layers[i], whole));
+            tn_layer_free(layers[i]);
+        }
+        REFUSED(TN_ERR_DTYPE, "got int32", tn_layer_norm_function(whole, NULL, NULL, 0));
         assert_true(tn_is_error(tn_normalize(x, 0.5, 1, 0)));
         check_latched(TN_ERR_VALUE, "p >= 1");
     }
