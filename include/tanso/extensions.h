@@ -160,8 +160,11 @@ typedef struct tn_profile_opts {
     int64_t count;    /* iterations; default 10 */
     const char *file; /* default "profile": profile.txt and profile.json */
 } tn_profile_opts;
-/* Measures some iterations: time (each is waited for), evaluations, plans that were compiled, kernels, memory. A table
- * as text, and a trace that Chrome (chrome://tracing) and Perfetto show. */
+/* Measures some iterations: time (each is waited for), evaluations, plans that were compiled, kernels, memory; and, by
+ * plan (what one evaluation runs: tn_plan_describe), how long its runs took, those that took most first, its steps, the
+ * bytes it moves and its operations. The time of plans is the device's own, between two events, on a GPU without the
+ * host's for starting them; "none" is when no plan ran. Plans of all threads count, as do those of other extensions. A
+ * table as text, and a trace that Chrome (chrome://tracing) and Perfetto show, with each run of a plan. */
 TN_API tn_extension *tn_profile_with(const tn_profile_opts *opts);
 
 /* ---- schedules ---- */

@@ -249,6 +249,8 @@ static bool build(const tn__collection *c, tn__cached *e, bool kernels, tn__load
     }
     loaded->plan = plan;
     loaded->executable = executable;
+    static _Atomic uint64_t made;
+    loaded->number = atomic_fetch_add(&made, 1) + 1;
     __atomic_store_n(&loaded->ops, c->device->ops, __ATOMIC_RELEASE);
     count_steps(e, plan->program.step_count);
     return true;

@@ -16,6 +16,7 @@ typedef struct tn__loaded {
     tn__plan *plan;
     tn__executable *executable;
     const tn__device_ops *ops;
+    uint64_t number; /* no other one of the process has it, from 1 */
 } tn__loaded;
 
 /* The plan of what was collected, for whoever frees it; NULL with a latched error. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Measuring some iterations of a run: a table, and a trace that browsers show. */
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 #include <tanso/device.h>
 #include <tanso/stream.h>
 #include <tanso/engine.h>
 #include "core/clock.h"
 #include "core/log.h"
+#include "engine/timing.h"
 #include "io/file.h"
 #include "train/ext.h"
 #include "train/generations.h"
@@ -24,11 +27,17 @@ typedef struct profile {
     int64_t first, count, began; /* began: the iteration that the first moment is the end of */
     moment *moments;             /* 1 + count of them: the one before the first iteration, too */
     int64_t taken;
+    tn__timing *timing;          /* of plans, from the first moment on */
 } profile;
 
 /* The device is waited for: what an iteration has started counts as its own. */
 static tn_status take(profile *p, const tn_trainer *trainer)
 {
+    if (p->taken == 0) {
+        tn__timing_free(p->timing);
+        if (!(p->timing = tn__timing_new()))
+            return tn_error_code();
+    }
     moment *m = &p->moments[p->taken++];
     const tn_optimizer *optimizer = tn_updater_optimizer_at(tn_trainer_updater(trainer), 0).optimizer;
     tn_device device = optimizer ? tn_optimizer_device(optimizer) : tn_current_device();
@@ -36,12 +45,68 @@ static tn_status take(profile *p, const tn_trainer *trainer)
     m->seconds = tn__seconds();
     m->counters = tn_engine_stats();
     m->memory = tn_memory_stats(device);
-    return status;
+    return status == TN_OK ? tn__timing_read(p->timing) : status;
 }
 
 static double milliseconds(const moment *from, const moment *to) { return 1e3 * (to->seconds - from->seconds); }
 
-static void put_table(const profile *p, tn__text *out)
+/* Of all runs of a plan. */
+typedef struct total {
+    size_t plan;
+    int64_t runs;
+    double seconds;
+} total;
+
+static int by_seconds(const void *a, const void *b)
+{
+    double x = ((const total *)a)->seconds, y = ((const total *)b)->seconds;
+    return (x < y) - (x > y);
+}
+
+/* Those that take most first; for tn__free. NULL without memory. */
+static total *total_up(const profile *p, size_t *count, double *seconds)
+{
+    size_t runs;
+    tn__timing_plans(p->timing, count);
+    const tn__timed_run *run = tn__timing_runs(p->timing, &runs);
+    total *all = tn__calloc(*count + 1, sizeof *all);
+    for (size_t i = 0; all && i < *count; i++)
+        all[i].plan = i;
+    for (size_t i = 0; all && i < runs; i++) {
+        all[run[i].plan].runs++;
+        all[run[i].plan].seconds += run[i].seconds;
+        *seconds += run[i].seconds;
+    }
+    if (all)
+        qsort(all, *count, sizeof *all, by_seconds);
+    return all;
+}
+
+static tn_status put_plans(const profile *p, double whole, tn__text *out)
+{
+    size_t count;
+    double seconds = 0;
+    const tn__timed_plan *plans = tn__timing_plans(p->timing, &count);
+    total *all = total_up(p, &count, &seconds);
+    if (!all)
+        return tn__fail_memory(OPERATION, count * sizeof *all);
+    tn__text_add(out, "\n      plan          ms    share     runs    ms a run    steps   MiB a run  of\n");
+    for (size_t i = 0; i < count; i++) {
+        const tn__timed_plan *plan = &plans[all[i].plan];
+        if (all[i].runs)
+            tn__text_addf(out, "%10zu  %10.3f  %6.1f%%  %7" PRId64 "  %10.4f  %7d  %10.3f  %s: %s\n",
+                          all[i].plan + 1, 1e3 * all[i].seconds, 100 * all[i].seconds / whole, all[i].runs,
+                          1e3 * all[i].seconds / (double)all[i].runs, plan->steps, (double)plan->bytes / 1048576,
+                          plan->device->name, plan->text);
+    }
+    if (seconds < whole) /* else some ran side by side */
+        tn__text_addf(out, "%10s  %10.3f  %6.1f%%\n", "none", 1e3 * (whole - seconds),
+                      100 * (whole - seconds) / whole);
+    tn__free(all);
+    return TN_OK;
+}
+
+static tn_status put_table(const profile *p, tn__text *out)
 {
     tn__text_add(out, " iteration          ms  evaluations  compiled  kernels    used MiB    peak MiB\n");
     for (int64_t i = 1; i < p->taken; i++) {
@@ -57,50 +122,110 @@ static void put_table(const profile *p, tn__text *out)
                   (double)(last->counters.evaluations - first->counters.evaluations) / n,
                   (double)(last->counters.plan_misses - first->counters.plan_misses) / n,
                   (double)(last->counters.kernels - first->counters.kernels) / n);
+    return put_plans(p, last->seconds - first->seconds, out);
 }
 
-/* The format of Chrome's traces: complete events ("X") with times in microseconds, and counters ("C"). */
-static void put_trace(const profile *p, tn__text *out)
+/* The format of Chrome's traces: complete events ("X") with times in microseconds, counters ("C"), and names ("M").
+ * The run is process 1; a device is one for itself, as what it does is by its own clock. */
+static void put_event(tn__text *out, const char *name, int process, int thread, double start, double duration)
 {
-    tn__text_add(out, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+    tn__text_addf(out, "  {\"name\": \"%s\", \"ph\": \"X\", \"pid\": %d, \"tid\": %d, ", name, process, thread);
+    tn__text_addf(out, "\"ts\": %.3f, \"dur\": %.3f, ", start, duration);
+}
+
+static void put_iterations(const profile *p, tn__text *out)
+{
     for (int64_t i = 1; i < p->taken; i++) {
         const moment *a = &p->moments[i - 1], *b = &p->moments[i];
         double start = 1e6 * (a->seconds - p->moments[0].seconds);
+        char name[48];
+        snprintf(name, sizeof name, "iteration %" PRId64, p->began + i);
+        put_event(out, name, 1, 1, start, 1e3 * milliseconds(a, b));
         tn__text_addf(out,
-                      "%s  {\"name\": \"iteration %" PRId64 "\", \"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": %.3f, "
-                      "\"dur\": %.3f, \"args\": {\"evaluations\": %" PRIu64 ", \"compiled\": %" PRIu64
-                      ", \"kernels\": %" PRIu64 "}},\n",
-                      i > 1 ? ",\n" : "", p->began + i, start, 1e3 * milliseconds(a, b),
+                      "\"args\": {\"evaluations\": %" PRIu64 ", \"compiled\": %" PRIu64 ", \"kernels\": %" PRIu64
+                      "}},\n",
                       b->counters.evaluations - a->counters.evaluations,
                       b->counters.plan_misses - a->counters.plan_misses, b->counters.kernels - a->counters.kernels);
         tn__text_addf(out,
-                      "  {\"name\": \"bytes\", \"ph\": \"C\", \"pid\": 1, \"ts\": %.3f, \"args\": {\"used\": %zu}}",
+                      "  {\"name\": \"bytes\", \"ph\": \"C\", \"pid\": 1, \"ts\": %.3f, "
+                      "\"args\": {\"used\": %zu}},\n",
                       start, b->memory.used);
     }
-    tn__text_add(out, "\n]}\n");
+}
+
+static int process_of(const tn__device *device) { return 2 + device->number; }
+
+static void put_processes(const profile *p, tn__text *out)
+{
+    size_t count;
+    const tn__timed_plan *plan = tn__timing_plans(p->timing, &count);
+    for (size_t i = 0; i < count; i++) {
+        bool before = false;
+        for (size_t k = 0; k < i && !before; k++)
+            before = plan[k].device == plan[i].device;
+        if (!before)
+            tn__text_addf(out,
+                          "  {\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %d, "
+                          "\"args\": {\"name\": \"%s\"}},\n",
+                          process_of(plan[i].device), plan[i].device->name);
+    }
+}
+
+static void put_runs(const profile *p, tn__text *out)
+{
+    size_t plans, count;
+    const tn__timed_plan *all = tn__timing_plans(p->timing, &plans);
+    const tn__timed_run *run = tn__timing_runs(p->timing, &count);
+    for (size_t i = 0; i < count; i++) {
+        const tn__timed_plan *plan = &all[run[i].plan];
+        char name[32];
+        snprintf(name, sizeof name, "plan %zu", run[i].plan + 1);
+        put_event(out, name, process_of(plan->device), run[i].track, 1e6 * (run[i].began - p->moments[0].seconds),
+                  1e6 * run[i].seconds);
+        tn__text_addf(out,
+                      "\"args\": {\"steps\": %d, \"bytes\": %" PRId64 ", \"operations\": %" PRId64
+                      ", \"of\": \"%s\"}},\n",
+                      plan->steps, plan->bytes, plan->operations, plan->text);
+    }
+}
+
+static tn_status put_trace(const profile *p, tn__text *out)
+{
+    tn__text_add(out, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+    put_iterations(p, out);
+    put_processes(p, out);
+    put_runs(p, out);
+    tn__text_add(out, "  {\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"run\"}}\n");
+    tn__text_add(out, "]}\n");
+    return TN_OK;
 }
 
 static tn_status write(profile *p, const tn_trainer *trainer, const char *ending,
-                       void (*put)(const profile *p, tn__text *out))
+                       tn_status (*put)(const profile *p, tn__text *out))
 {
     tn__text text = {0};
-    put(p, &text);
+    tn_status status = put(p, &text);
     char *path = tn__format("%s/%s%s", tn_trainer_out(trainer), p->output.file, ending);
-    tn_status status = TN_OK;
-    if (path)
+    if (status == TN_OK && !path)
+        status = tn__fail_memory(OPERATION, 0);
+    if (status == TN_OK)
         status = tn__file_write_text(OPERATION, path, &text);
     else
-        tn__free(text.data), status = tn__fail_memory(OPERATION, 0);
+        tn__free(text.data);
     tn__free(path);
     return status;
 }
 
 static tn_status write_both(profile *p, const tn_trainer *trainer)
 {
-    tn_status status = p->taken > 1 ? write(p, trainer, ".txt", put_table) : TN_OK;
+    tn_status status = p->timing ? tn__timing_stop(p->timing) : TN_OK;
+    if (status == TN_OK && p->taken > 1)
+        status = write(p, trainer, ".txt", put_table);
     if (status == TN_OK && p->taken > 1)
         status = write(p, trainer, ".json", put_trace);
     p->taken = 0;
+    tn__timing_free(p->timing);
+    p->timing = NULL;
     return status;
 }
 
@@ -155,6 +280,7 @@ static void finalize(tn_trainer *trainer, void *user)
 static void free_profile(void *user)
 {
     profile *p = user;
+    tn__timing_free(p->timing);
     tn__free(p->moments);
     tn__free(p->output.file);
     tn__free(p);

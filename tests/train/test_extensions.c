@@ -200,43 +200,100 @@ static void test_dump_graph(void **state)
     setup_free(&s);
 }
 
+/* An iteration of a trace, and how many evaluations it had. */
+static int64_t check_iteration(json_t *event, int iteration, double *end)
+{
+    char name[32];
+    snprintf(name, sizeof name, "iteration %d", iteration);
+    assert_string_equal(json_string_value(json_object_get(event, "name")), name);
+    double start = json_number_value(json_object_get(event, "ts"));
+    double duration = json_number_value(json_object_get(event, "dur"));
+    assert_true(fabs(start - *end) < 0.01 && duration > 0);
+    *end = start + duration;
+    int64_t evaluations = json_integer_value(json_object_get(json_object_get(event, "args"), "evaluations"));
+    assert_true(evaluations >= 1);
+    return evaluations;
+}
+
+/* A run of a plan, somewhere in the iterations; a GPU's clock and the host's agree about. */
+static void check_plan(json_t *event, double end)
+{
+    double start = json_number_value(json_object_get(event, "ts"));
+    double duration = json_number_value(json_object_get(event, "dur"));
+    assert_true(duration >= 0);
+    if (!test_elsewhere())
+        assert_true(start >= 0 && start + duration < end + 0.01);
+    json_t *args = json_object_get(event, "args");
+    assert_true(json_integer_value(json_object_get(args, "steps")) >= 1);
+    assert_true(json_integer_value(json_object_get(args, "bytes")) >= 1);
+}
+
+static void check_trace(const char *file, int first, int count)
+{
+    json_error_t error;
+    json_t *trace = json_load_file(test_path(folder, file), 0, &error);
+    if (!trace)
+        fail_msg("%s: %s at line %d", file, error.text, error.line);
+    json_t *events = json_object_get(trace, "traceEvents");
+    double end = 0;
+    int64_t evaluations = 0, plans = 0;
+    for (int k = 0; k < count; k++)
+        evaluations += check_iteration(json_array_get(events, (size_t)(2 * k)), first + k, &end);
+    for (size_t i = 2 * (size_t)count; i < json_array_size(events); i++) {
+        json_t *event = json_array_get(events, i);
+        const char *kind = json_string_value(json_object_get(event, "ph"));
+        bool runs = strcmp(kind, "X") == 0;
+        assert_true(runs || strcmp(kind, "M") == 0);
+        if (runs)
+            check_plan(event, end);
+        plans += runs;
+    }
+    assert_int_equal(plans, evaluations);
+    json_decref(trace);
+}
+
+/* The table's second part: a line a plan. All of what the iterations ran is there: a step has products. */
+static void check_plans(const char *file, int count)
+{
+    char *table = test_read(test_path(folder, file), NULL);
+    char *plans = strstr(table, "\n\n");
+    assert_non_null(plans);
+    *plans = '\0';
+    assert_int_equal(test_count(table, "\n"), 1 + count);
+    assert_non_null(strstr(plans + 2, " of\n"));
+    assert_non_null(strstr(plans + 2, "matmul"));
+    long runs = 0;
+    for (char *line = strchr(plans + 2, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        long of = 0;
+        double time = -1, share = -1;
+        if (sscanf(line, "%*d %lf %lf%% %ld", &time, &share, &of) == 3) {
+            assert_true(time >= 0 && share >= 0);
+            runs += of;
+        }
+    }
+    assert_true(runs >= count);
+    free(table);
+}
+
+/* Of several that measure at the same time each has its own. */
 static void test_profile(void **state)
 {
     (void)state;
+    static const struct {
+        const char *name, *trace, *table;
+        int first, count, left;
+    } made[] = {{"profile", "profile.json", "profile.txt", 3, 5, 5},
+                {"both", "both.json", "both.txt", 5, 4, 4},
+                {"rest", "rest.json", "rest.txt", 10, 50, 3}};
     setup s = small();
     tn_trainer *trainer = setup_trainer(&s, TN_EVERY(12, TN_ITERATION));
-    tn_extend(trainer, tn_profile(.first = 3, .count = 5));
-    tn_extend(trainer, tn_profile(.first = 10, .count = 50, .file = "rest"));
+    for (int i = 0; i < 3; i++)
+        tn_extend(trainer, tn_profile(.first = made[i].first, .count = made[i].count, .file = made[i].name));
     run(trainer);
-    static const struct {
-        const char *file;
-        int first, count;
-    } made[] = {{"profile.json", 3, 5}, {"rest.json", 10, 3}};
-    for (int i = 0; i < 2; i++) {
-        json_error_t error;
-        json_t *trace = json_load_file(test_path(folder, made[i].file), 0, &error);
-        if (!trace)
-            fail_msg("%s: %s at line %d", made[i].file, error.text, error.line);
-        json_t *events = json_object_get(trace, "traceEvents");
-        assert_int_equal(json_array_size(events), 2 * made[i].count);
-        double end = 0;
-        for (int k = 0; k < made[i].count; k++) {
-            json_t *event = json_array_get(events, (size_t)(2 * k));
-            char name[32];
-            snprintf(name, sizeof name, "iteration %d", made[i].first + k);
-            assert_string_equal(json_string_value(json_object_get(event, "name")), name);
-            double start = json_number_value(json_object_get(event, "ts"));
-            double duration = json_number_value(json_object_get(event, "dur"));
-            assert_true(fabs(start - end) < 0.01 && duration > 0);
-            end = start + duration;
-            json_t *evaluations = json_object_get(json_object_get(event, "args"), "evaluations");
-            assert_true(json_integer_value(evaluations) >= 1);
-        }
-        json_decref(trace);
+    for (int i = 0; i < 3; i++) {
+        check_trace(made[i].trace, made[i].first, made[i].left);
+        check_plans(made[i].table, made[i].left);
     }
-    char *table = test_read(test_path(folder, "profile.txt"), NULL);
-    assert_int_equal(test_count(table, "\n"), 1 + 5 + 1);
-    free(table);
     tn_trainer_free(trainer);
     setup_free(&s);
 }
