@@ -277,7 +277,7 @@ TN_API tn_status tn_layer_save(const tn_layer *layer, const char *path) TN_MUST_
 typedef struct tn_load_opts {
     const char *_;
     bool strict;           /* .strict = false: what the file does not hold stays as it is; default: an error */
-    const char *prefix;    /* before each path in the file: "model." */
+    const char *prefix;    /* before each path in the file: "model.", or "model/" */
     const char *ignore;    /* parameters to be left alone: patterns of the shell, with spaces between: "2.* *.b" */
     const char *transpose; /* those that the file has as (out, in), as PyTorch's and Chainer's weights: "*.W" */
     bool chainer;          /* a file of Chainer's save_npz: the weights of tn_linear are transposed, too */
@@ -286,7 +286,8 @@ typedef struct tn_load_opts {
     const char *rename;    /* last names of paths and what the file has instead of them: "W=weight b=bias" */
 } tn_load_opts;
 /* Loads them. Every parameter must be in the file with its shape; a misfit is named with both shapes and nothing
- * changes. Parameters still to be inferred take the file's shapes. In the file '/' does for '.' in paths. */
+ * changes. Parameters still to be inferred take the file's shapes. In the file and in all options '/' may stand for '.'
+ * between names, and '.' for '/'. */
 TN_API tn_status tn_layer_load_with(tn_layer *layer, const char *path, const tn_load_opts *opts) TN_MUST_CHECK;
 /* A description, a line a layer with its parameters; freed with tn_string_free. */
 TN_API char *tn_layer_string(const tn_layer *layer);

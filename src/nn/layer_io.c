@@ -67,20 +67,26 @@ static const char *slot_shape_text(const tn_shape *shape, char *text)
     return text;
 }
 
+static char *name_in_file(const tn_load_opts *opts, const char *path);
+
 static tn_status not_in_file(const loading *load, const tn__slot *slot, const char *path)
 {
+    char *sought = name_in_file(load->opts, path);
+    bool otherwise = sought && strcmp(sought, path) != 0;
     int count = tn_archive_count(load->archive);
     const char **names = count > 0 ? tn__alloc((size_t)count * sizeof *names) : NULL;
     for (int i = 0; names && i < count; i++)
         names[i] = tn_archive_name(load->archive, i);
-    const char *near = names ? tn__nearest_name(path, names, count) : NULL;
+    const char *near = names ? tn__nearest_name(sought ? sought : path, names, count) : NULL;
     char text[TN__SHAPE_TEXT];
     tn_status status =
         tn__fail(TN_ERR_NAME, "layer_load",
-                 "%s holds no '%s' (shape %s) among its %d arrays%s%s%s: was it saved from another network?",
-                 load->file, path, slot_shape_text(&slot->shape, text), count, near ? "; the nearest is '" : "",
-                 near ? near : "", near ? "'" : "");
+                 "%s holds no '%s'%s%s%s (shape %s) among its %d arrays%s%s%s: was it saved from another network?",
+                 load->file, path, otherwise ? ", as '" : "", otherwise ? sought : "", otherwise ? "'" : "",
+                 slot_shape_text(&slot->shape, text), count, near ? "; the nearest is '" : "", near ? near : "",
+                 near ? "'" : "");
     tn__free(names);
+    tn__free(sought);
     return status;
 }
 
@@ -103,13 +109,21 @@ static bool shape_fits(const loading *load, const tn_layer *layer, const tn_shap
     return true;
 }
 
-/* Whether a path matches one of the patterns, which spaces separate; NULL: none. */
+static void replace_all(char *text, char what, char by)
+{
+    for (char *at = text; (at = strchr(at, what));)
+        *at = by;
+}
+
+/* Whether a path matches one of the patterns, which spaces separate and may have slashes for dots; NULL: none. */
 static bool matches(const char *patterns, const char *path, tn_status *status)
 {
     char *copy = patterns ? tn__strdup(patterns) : NULL, *rest;
     bool found = false;
     if (patterns && !copy)
         *status = tn__fail_memory("layer_load", strlen(patterns) + 1);
+    if (copy)
+        replace_all(copy, '/', '.');
     for (char *word = copy ? strtok_r(copy, " ", &rest) : NULL; word && !found; word = strtok_r(NULL, " ", &rest))
         found = fnmatch(word, path, 0) == 0;
     tn__free(copy);
@@ -150,21 +164,32 @@ static char *name_in_file(const tn_load_opts *opts, const char *path)
     return tn__format("%s%.*s%.*s", prefix, (int)(last - path), path, (int)strcspn(instead, " "), instead);
 }
 
-/* What the file has under a path, with dots between names or with slashes: an array or NULL; *is_open: what was saved
- * had no shape yet. */
+/* What the file has under a name: an array or NULL; *is_open: what was saved had no shape yet. */
+static tn_array *find_named(const loading *load, const char *name, bool *is_open)
+{
+    tn_array *stored = tn_archive_find(load->archive, name);
+    const char *text = stored ? NULL : tn_archive_text(load->archive, name);
+    *is_open = text && strcmp(text, TN__TO_INFER) == 0;
+    return stored;
+}
+
+/* The same under a path, with dots between names or with slashes, in the prefix, too, whichever that is written with:
+ * first as it stands, then with slashes behind the prefix, then with slashes or dots everywhere. */
 static tn_array *find_stored(const loading *load, const char *path, bool *is_open)
 {
     char *name = name_in_file(load->opts, path);
     size_t before = load->opts->prefix ? strlen(load->opts->prefix) : 0;
     if (!name)
         return tn__fail_memory("layer_load", strlen(path) + 1), tn__failed_array();
-    tn_array *stored = tn_archive_find(load->archive, name);
-    const char *text = stored ? NULL : tn_archive_text(load->archive, name);
-    *is_open = text && strcmp(text, TN__TO_INFER) == 0;
-    for (char *dot = name + before; !stored && (dot = strchr(dot, '.'));)
-        *dot = '/';
-    if (!stored && !*is_open)
-        stored = tn_archive_find(load->archive, name);
+    tn_array *stored = find_named(load, name, is_open);
+    const struct {
+        size_t from;
+        char what, by;
+    } other[] = {{before, '.', '/'}, {0, '.', '/'}, {0, '/', '.'}};
+    for (int i = 0; i < 3 && !stored && !*is_open; i++) {
+        replace_all(name + other[i].from, other[i].what, other[i].by);
+        stored = find_named(load, name, is_open);
+    }
     tn__free(name);
     return stored;
 }
@@ -179,8 +204,7 @@ static tn_array *from_chainer(const loading *load, const tn_layer *layer, const 
                               path);
     if (!before)
         return tn__fail_memory("layer_load", strlen(path) + 1), tn__failed_array();
-    for (char *at = before; (at = strchr(at, '.'));)
-        *at = '/';
+    replace_all(before, '.', '/');
     tn_array *stored = layer->kind->from_chainer(layer, slot, load->archive, before);
     tn__free(before);
     return stored;

@@ -7,15 +7,15 @@
 static tn_layer *new_net(void) { return tn_sequential(tn_linear(3, .in = 2), tn_relu_layer(), tn_linear(2, .in = 3)); }
 
 /* A file of one matrix and one vector, as PyTorch would lay the first linear layer out; of fresh numbers. */
-static const char *write_file(const char *prefix, const double *w, const double *b)
+static const char *write_file(const char *prefix, const double *w, const double *b, char separator)
 {
     char name[40];
     const char *path = scratch_path("options.safetensors");
     tn_archive *archive = tn_archive_new();
     TN_SCOPE {
-        snprintf(name, sizeof name, "%s0.W", prefix);
+        snprintf(name, sizeof name, "%s0%cW", prefix, separator);
         assert_int_equal(tn_archive_add(archive, name, check_array(w, TN_SHAPE(3, 2), TN_FLOAT32)), TN_OK);
-        snprintf(name, sizeof name, "%s0.b", prefix);
+        snprintf(name, sizeof name, "%s0%cb", prefix, separator);
         assert_int_equal(tn_archive_add(archive, name, check_array(b, TN_SHAPE(3), TN_FLOAT32)), TN_OK);
     }
     assert_int_equal(tn_archive_save(archive, path), TN_OK);
@@ -31,11 +31,11 @@ static void test_options(void **state)
     check_fill(b, 3, -1, 1);
     for (int i = 0; i < 6; i++)
         turned[i] = w[i % 3 * 2 + i / 3];
-    const char *path = write_file("model.", w, b);
+    const char *path = write_file("model.", w, b, '.');
     tn_layer *net = new_net();
     TN_SCOPE check_read(tn_param_named(net, "2.W"), second, 6);
     assert_int_equal(tn_layer_load(net, path, .prefix = "model.", .transpose = "*.W"), TN_ERR_NAME);
-    check_latched(TN_ERR_NAME, "holds no '2.W'");
+    check_latched(TN_ERR_NAME, "holds no '2.W', as 'model.2.W' (shape (3, 2))");
     assert_int_equal(tn_layer_load(net, path, .strict = false, .prefix = "model."), TN_ERR_SHAPE); /* nothing guessed */
     check_latched(TN_ERR_SHAPE, "'0.W' has shape (3, 2)");
     assert_int_equal(tn_layer_load(net, path, .strict = true, .prefix = "model.", .transpose = "*.W"), TN_ERR_NAME);
@@ -66,8 +66,38 @@ static void test_options(void **state)
     check_fine();
 }
 
+/* Whichever of dots and slashes the file, the prefix and the patterns have. */
+static void test_separators(void **state)
+{
+    (void)state;
+    double w[6], b[3], before[3];
+    check_fill(w, 6, -1, 1);
+    check_fill(b, 3, -1, 1);
+    static const char *const stored[] = {"at.model.", "at/model/", "at/model."};
+    static const char *const asked[] = {"at.model.", "at/model/", "at/model.", "at.model/"};
+    static const char *const ignored[] = {"2.* 0.b", "2/* 0/b"};
+    for (int i = 0; i < 3 * 4 * 2; i++) {
+        const char *is = stored[i % 3], *prefix = asked[i / 3 % 4];
+        const char *path = write_file(is, w, b, i % 3 == 1 ? '/' : '.');
+        tn_layer *net = tn_sequential(tn_linear(2, .in = 3), tn_relu_layer(), tn_linear(2, .in = 2));
+        TN_SCOPE check_read(tn_param_named(net, "0.b"), before, 2);
+        tn_status status = tn_layer_load(net, path, .prefix = prefix, .ignore = ignored[i % 2]);
+        bool mixed = i % 3 == 2 && strcmp(is, prefix) != 0; /* which of several is meant would have to be guessed */
+        if (status != (mixed ? TN_ERR_NAME : TN_OK))
+            fail_msg("%s of %s: %s", prefix, is, tn_error());
+        tn_clear_error();
+        TN_SCOPE {
+            if (!mixed)
+                check_near(tn_param_named(net, "0.W"), w, 6, 0);
+            check_near(tn_param_named(net, "0.b"), before, 2, 0);
+        }
+        tn_layer_free(net);
+    }
+    check_fine();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_options)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_options), cmocka_unit_test(test_separators)};
     return cmocka_run_group_tests_name("load", tests, check_seed, NULL);
 }
