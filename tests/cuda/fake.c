@@ -14,7 +14,9 @@ fake_driver fake;
 
 typedef fake_work work;
 
-#define MOST_NODES 128
+#ifndef MOST_NODES
+#define MOST_NODES 128 /* of a graph */
+#endif
 typedef struct fake_graph {
     int count;
     work node[MOST_NODES];
@@ -371,7 +373,8 @@ static CUresult fake_instantiate(CUgraphExec *exec, CUgraph graph, unsigned long
     fake_graph *made = malloc(sizeof *made), *of = (fake_graph *)graph;
     if (made == NULL || flags)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *made = *of;
+    made->count = of->count;
+    memcpy(made->node, of->node, (size_t)of->count * sizeof *of->node);
     made->original = of->node;
     *exec = (CUgraphExec)made;
     fake.count.graphs++;

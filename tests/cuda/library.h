@@ -87,6 +87,14 @@ static void library_prepare(void)
     libraries.compiler.nvrtcVersion = library_version;
 }
 
+/* NVRTC opens whatever libcuda.so.1 there is and calls this: a library without it makes a real NVRTC fault. */
+__attribute__((visibility("default"))) CUresult cuGetExportTable(const void **table, const CUuuid *which)
+{
+    (void)which;
+    *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
 /* ---- under the names that dlsym is asked for ---- */
 
 #define RESOLVED(table, name) \

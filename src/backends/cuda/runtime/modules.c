@@ -14,11 +14,12 @@
 #include "core/signals.h"
 
 /*
- * Bytes of a batch, and batches side by side. NVRTC's threads hold one another up: on 16 cores six small texts at once
- * took 335 ms each that take 35 to 90 alone. Batches of 8 to 24 kB by 16 threads made twelve blocks of a transformer in
- * 1.75 s, those of 64 to 128 kB in 1.2 s by 16 threads and 0.9 by two, these in 0.65.
+ * Bytes of a batch, and batches side by side. More threads of NVRTC hold one another up: on 16 cores six small texts at
+ * once took 335 ms each that take 35 to 90 alone. Reading what all kernels share takes 50 ms a batch, a product alone
+ * up to a second, and four products of one kernel 4.6: bytes tell little of the time, so that there are two batches for
+ * each thread, which whoever is done takes.
  */
-enum { LEAST = 128 << 10, MOST = 256 << 10, THREADS = 3 };
+enum { LEAST = 16 << 10, MOST = 256 << 10, THREADS = 3 };
 
 typedef struct made {
     char *code;
@@ -131,7 +132,7 @@ static tn_status take_batch(kernels *k, int batch)
 
 static tn_status make_missing(kernels *k, int missing)
 {
-    tn_status status = tn__kernel_batches_make(k->program, k->missing, workers(), LEAST, MOST, &k->batches);
+    tn_status status = tn__kernel_batches_make(k->program, k->missing, 2 * workers(), LEAST, MOST, &k->batches);
     if (status != TN_OK)
         return status;
     k->made = tn__calloc((size_t)k->batches.count + 1, sizeof *k->made);
