@@ -7,18 +7,15 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <tanso/device.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/cpu/jit/compiler.h"
-#include "device/kernel_batches.h"
+#include "backends/cpu/jit/objects.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "core/log.h"
 #include "core/memory.h"
 
 struct tn__cpu_module {
@@ -100,152 +97,11 @@ tn__cpu_kernel tn__cpu_module_kernel(const tn__cpu_module *module, const char *n
     return kernel;
 }
 
-/* ---- texts ---- */
+/* ---- what both ways of loading begin with ---- */
 
-/* The names of a job's files in the folder. */
-typedef struct names {
-    char source[TN__KERNEL_NAME], object[TN__KERNEL_NAME], log[TN__KERNEL_NAME];
-} names;
-
-/* A text that is being compiled. */
-typedef struct job {
-    names n;
-    tn__compiling run;
-    double began;
-    size_t bytes;
-    bool running, compiled;
-    tn_status status;
-} job;
-
-/* What one call of tn__cpu_module(s)_load works with. */
-typedef struct call {
-    tn__compiler compiler;
-    tn__compiler_watch watch;
-    tn__kernel_folder folder;
-    tn__kernel_progress progress;
-    tn__kernel_file *file; /* files of the folder whose seals have been checked; NULL: the text is a single kernel's */
-    int file_count;
-} call;
-
-static void final_name(char final[TN__KERNEL_NAME], const char *key)
+static tn_status begin(tn__cpu_call *c, tn__text *identity)
 {
-    snprintf(final, TN__KERNEL_NAME, "%.60s.so", key);
-}
-
-static void start(call *c, job *j, const char *name, const char *text)
-{
-    char unique[TN__KERNEL_NAME];
-    tn__kernel_unique(unique, name);
-    snprintf(j->n.source, TN__KERNEL_NAME, "%.60s.c", unique);
-    snprintf(j->n.object, TN__KERNEL_NAME, "%.60s.tmp", unique);
-    snprintf(j->n.log, TN__KERNEL_NAME, "%.60s.log", unique);
-    j->began = tn__seconds();
-    j->bytes = strlen(text);
-    j->run = (tn__compiling){.compiler = &c->compiler, .watch = &c->watch, .folder = c->folder.file,
-                             .source = j->n.source, .object = j->n.object, .log = j->n.log};
-    j->status = tn__kernel_put(&c->folder, j->n.source, text, j->bytes);
-    if (j->status == TN_OK)
-        j->status = tn__compiler_start(&j->run);
-    j->running = j->status == TN_OK;
-}
-
-/* Checks, or waits, whether a job is done; seals its object if it is. */
-static void look(call *c, job *j, bool wait)
-{
-    bool done;
-    j->status = tn__compiler_look(&j->run, wait, &done);
-    if (!done)
-        return;
-    j->running = false;
-    if (j->status == TN_OK)
-        j->status = tn__kernel_seal(&c->folder, j->n.object);
-    j->compiled = j->status == TN_OK;
-    if (j->compiled)
-        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", j->bytes,
-                1e3 * (tn__seconds() - j->began), c->folder.path);
-}
-
-static void clean_up(call *c, job *j)
-{
-    while (j->running)
-        look(c, j, true);
-    unlinkat(c->folder.file, j->n.source, 0);
-    unlinkat(c->folder.file, j->n.log, 0);
-    unlinkat(c->folder.file, j->n.object, 0);
-}
-
-/* ---- opening ---- */
-
-/* Opens a shared object that has all the kernels; NULL, with the reason in *why, if it has not. */
-static void *open_object(const tn__kernel_folder *folder, const char *name, int count, const char *const *kernel,
-                         const char **why)
-{
-    char path[PATH_MAX];
-    if (tn__kernel_path(folder, name, path) == NULL) {
-        *why = "there is no /proc, and others can change what its path leads to";
-        return NULL;
-    }
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    for (int i = 0; handle && i < count; i++)
-        if (dlsym(handle, kernel[i]) == NULL) {
-            *why = kernel[i];
-            dlclose(handle);
-            return NULL;
-        }
-    if (handle == NULL)
-        *why = dlerror();
-    return handle;
-}
-
-/* Opens a kernel's object from the folder, if it is there and intact. */
-static void *find_object(call *c, const char *key, int count, const char *const *kernel)
-{
-    char final[TN__KERNEL_NAME];
-    const char *why = "";
-    final_name(final, key);
-    int before = c->file_count;
-    tn__kernel_file only, *file = c->file ? tn__kernel_file_of(&c->folder, final, c->file, &c->file_count) : &only;
-    if (file && (file == &only || c->file_count > before))
-        file->good = tn__kernel_intact(&c->folder, final);
-    if (!file)
-        return NULL;
-    if (!file->good) { /* by any of its names: else a new file would find this one taken */
-        unlinkat(c->folder.file, final, 0);
-        return NULL;
-    }
-    void *handle = open_object(&c->folder, final, count, kernel, &why);
-    if (handle) {
-        atomic_fetch_add(&tn__kernels_found, 1);
-        tn__log(TN__LOG_DEBUG, "kernels", "found %s/%s", c->folder.path, final);
-        return handle;
-    }
-    tn__log(TN__LOG_WARN, "kernels", "%s/%s cannot be loaded (%s): compiling it again", c->folder.path, final, why);
-    unlinkat(c->folder.file, final, 0);
-    return NULL;
-}
-
-/* Links a compiled job's object to its final name, and opens it. */
-static tn_status take_object(call *c, const job *j, const char *key, int count, const char *const *kernel,
-                             void **handle)
-{
-    char final[TN__KERNEL_NAME];
-    const char *why = "";
-    final_name(final, key);
-    tn_status status = tn__kernel_link(&c->folder, j->n.object, final);
-    if (status != TN_OK)
-        return status;
-    *handle = open_object(&c->folder, final, count, kernel, &why);
-    if (c->folder.temporary || *handle == NULL)
-        unlinkat(c->folder.file, final, 0);
-    if (*handle == NULL)
-        return tn__fail(TN_ERR_COMPILE, "kernels", "compiled code cannot be loaded: %s", why);
-    atomic_fetch_add(&tn__kernels_compiled, 1);
-    return TN_OK;
-}
-
-static tn_status begin(call *c, tn__text *identity)
-{
-    *c = (call){.folder.file = -1};
+    *c = (tn__cpu_call){.folder.file = -1};
     tn_status status = tn__compiler_find(&c->compiler);
     if (status != TN_OK)
         return status;
@@ -267,26 +123,26 @@ static tn__cpu_module *loaded_already(const char *key)
 
 /* ---- a text as a whole ---- */
 
-static tn_status make_whole(call *c, const char *key, const char *source, int count, const char *const *kernel,
+static tn_status make_whole(tn__cpu_call *c, const char *key, const char *source, int count, const char *const *kernel,
                             void **handle)
 {
-    job j = {0};
+    tn__cpu_job j = {0};
     tn_status status = tn__kernel_folder_with_room(&c->folder);
     if (status != TN_OK)
         return status;
     tn__compiler_watch_begin(&c->watch);
-    start(c, &j, key, source);
+    tn__cpu_job_start(c, &j, key, source);
     while (j.running)
-        look(c, &j, true);
+        tn__cpu_job_look(c, &j, true);
     tn__compiler_watch_end(&c->watch);
-    status = j.compiled ? take_object(c, &j, key, count, kernel, handle) : j.status;
-    clean_up(c, &j);
+    status = j.compiled ? tn__cpu_object_take(c, &j, key, count, kernel, handle) : j.status;
+    tn__cpu_job_end(c, &j);
     return status;
 }
 
 tn_status tn__cpu_module_load(const char *source, int count, const char *const *kernel, tn__cpu_module **module)
 {
-    call c;
+    tn__cpu_call c;
     char key[TN__KEY];
     tn__text text = {0};
     tn_status status = begin(&c, &text);
@@ -301,7 +157,7 @@ tn_status tn__cpu_module_load(const char *source, int count, const char *const *
     status = tn__kernel_folder_open(&c.folder);
     if (status != TN_OK)
         return status;
-    void *handle = find_object(&c, key, count, kernel);
+    void *handle = tn__cpu_object_find(&c, key, count, kernel);
     if (!handle)
         status = make_whole(&c, key, source, count, kernel, &handle);
     tn__kernel_folder_close(&c.folder);
@@ -313,13 +169,13 @@ tn_status tn__cpu_module_load(const char *source, int count, const char *const *
 enum { LEAST = 16 << 10, MOST = 96 << 10 }; /* bytes of a batch: a compiler's start is as much as a kernel of 6 kB */
 
 typedef struct kernels {
-    call c;
+    tn__cpu_call c;
     const tn__program *program;
     tn__cpu_module **module;
     char (*key)[TN__KEY];
     bool *missing;
     tn__kernel_batches batches;
-    job *job;
+    tn__cpu_job *job;
 } kernels;
 
 /* Finds the kernels that are loaded already, or are in the folder; *missing: how many are neither. */
@@ -334,7 +190,7 @@ static tn_status find_kernels(kernels *k, int *missing)
         if (k->missing[i] && k->c.folder.file < 0)
             status = tn__kernel_folder_open(&k->c.folder);
         void *handle = k->missing[i] && status == TN_OK
-                           ? find_object(&k->c, k->key[i], 1, (const char *const *)&text->kernel[i].name)
+                           ? tn__cpu_object_find(&k->c, k->key[i], 1, (const char *const *)&text->kernel[i].name)
                            : NULL;
         if (handle)
             status = enter(k->key[i], handle, &k->module[i]);
@@ -351,7 +207,7 @@ static void start_batch(kernels *k, int batch)
     const int *first = &k->batches.kernel[k->batches.first[batch]];
     char *text = tn__program_text_of(k->program, kernels_of(k, batch), first);
     if (text)
-        start(&k->c, &k->job[batch], k->key[*first], text);
+        tn__cpu_job_start(&k->c, &k->job[batch], k->key[*first], text);
     else
         k->job[batch].status = tn__fail_memory("kernels", 0);
     tn__free(text);
@@ -364,7 +220,7 @@ static void look_at_all(kernels *k, int started)
     int running = 0;
     for (int b = 0; b < started; b++)
         if (k->job[b].running) {
-            look(&k->c, &k->job[b], false);
+            tn__cpu_job_look(&k->c, &k->job[b], false);
             running += k->job[b].running;
             k->c.progress.done += k->job[b].running ? 0 : kernels_of(k, b);
         }
@@ -401,7 +257,7 @@ static tn_status take_batch(kernels *k, int batch)
     for (int i = k->batches.first[batch]; i < k->batches.first[batch + 1] && status == TN_OK; i++) {
         int kernel = k->batches.kernel[i];
         void *handle = NULL;
-        status = take_object(&k->c, &k->job[batch], k->key[kernel], 1,
+        status = tn__cpu_object_take(&k->c, &k->job[batch], k->key[kernel], 1,
                              (const char *const *)&k->program->text.kernel[kernel].name, &handle);
         if (status == TN_OK)
             status = enter(k->key[kernel], handle, &k->module[kernel]);
@@ -426,7 +282,7 @@ static tn_status make_kernels(kernels *k, int missing)
         if (status == TN_OK)
             status = k->job[b].compiled || k->job[b].status != TN_OK ? take_batch(k, b) : TN_OK;
         if (k->job[b].bytes)
-            clean_up(&k->c, &k->job[b]);
+            tn__cpu_job_end(&k->c, &k->job[b]);
     }
     return status;
 }
@@ -460,10 +316,10 @@ tn_status tn__cpu_modules_load(const tn__program *program, tn__cpu_module **modu
 }
 
 /* Is a kernel neither loaded nor in the folder? */
-static bool is_missing(const call *c, const char *key)
+static bool is_missing(const tn__cpu_call *c, const char *key)
 {
     char final[TN__KERNEL_NAME];
-    final_name(final, key);
+    tn__cpu_object_name(final, key);
     pthread_mutex_lock(&lock);
     bool loaded = find(key) != NULL;
     pthread_mutex_unlock(&lock);
@@ -480,7 +336,7 @@ static int64_t nanoseconds_of(const tn__program *program, int kernel)
 
 int64_t tn__cpu_modules_pause(const tn__program *program)
 {
-    call c;
+    tn__cpu_call c;
     tn__text identity = {0};
     int count = program->text.kernel_count, threads = tn_threads();
     char(*key)[TN__KEY] = tn__alloc(((size_t)count + 1) * sizeof *key);
