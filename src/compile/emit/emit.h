@@ -167,6 +167,15 @@ void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype);
 void tn__print_cast(tn__printer *p, const tn__expr *e, tn_dtype from, int arg);
 void tn__print_generated(tn__printer *p, const tn__expr *e);
 void tn__print_position(tn__printer *p, const tn__access *a);
+/* How far some of the loops have gone in an access: " + x0 * n[5]". */
+void tn__print_steps(tn__printer *p, const tn__access *a, uint32_t loops);
+/* Does tn__emit_bases declare where it begins? */
+static inline bool tn__has_base(const tn__access *a)
+{
+    return a->kind != TN__ACCESS_INDEX && !a->raw && !a->gathered;
+}
+/* The value of an expression, the arguments of which have variables (values.c). */
+void tn__print_value(tn__printer *p, const tn__expr *e);
 /* Where in n[] an access's stride along a loop is, which is not 0; for loop_count, where what follows its strides
  * is. */
 int tn__stride_param(const tn__access *a, int loop);
@@ -181,7 +190,7 @@ void tn__print_raw(tn__printer *p, const tn__expr *e, int index);
 /* The body of p->nest's function. */
 void tn__print_nest(tn__printer *p);
 
-/* ---- statements (statements.c) ---- */
+/* ---- statements (statements.c), and what reductions are in them (reductions.c) ---- */
 
 #define TN__EXTENT(l) (1 + (l)) /* where the extent of a loop is in n[]: behind the number of items */
 
