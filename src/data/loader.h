@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a loader is, for the files that make one up: its minibatches (loader.c), and where it stands
- * (loader_position.c). */
+/* What a loader is, for the files that make one up: its making and freeing (loader.c), its minibatches
+ * (loader_batch.c), and where it stands (loader_position.c). */
 #ifndef TN_DATA_LOADER_H
 #define TN_DATA_LOADER_H
 
@@ -35,6 +35,13 @@ struct tn_loader {
     tn__error *error;
     bool is_static;
 };
+
+/* Whether minibatches are put together in buffers. Those in the dataset's own order lie there already. */
+static inline bool tn__loader_gathers(const tn_loader *loader)
+{
+    const tn__batches *batches = &loader->batches;
+    return batches->shuffle || batches->source || batches->sampler || batches->repeat;
+}
 
 /* A loader that does not own what it is made of; unless `status` is TN_OK, one that failed with the latched error. */
 tn_loader *tn__loader_make(const tn_dataset *dataset, const tn_loader_opts *opts, tn_status status);
