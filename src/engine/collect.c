@@ -5,63 +5,6 @@
 #include "array/user.h"
 #include "core/memory.h"
 
-#include <pthread.h>
-#include <string.h>
-
-/* Arrays up to this size that still have a handle are computed along with an optimizer's step. */
-#define SMALL_SIZE 16384
-
-/* ---- the thread's collection ---- */
-
-static pthread_key_t collection_key;
-static pthread_once_t collection_once = PTHREAD_ONCE_INIT;
-static _Thread_local tn__collection *collection __attribute__((tls_model("initial-exec")));
-
-static void collection_free(void *memory)
-{
-    tn__collection *c = memory;
-    if (c->next)
-        collection_free(c->next);
-    tn__free(c->entry);
-    tn__free(c->leaf);
-    tn__free(c->root);
-    tn__free(c->gradient);
-    tn__free(c->scalar);
-    tn__free(c->key);
-    tn__free(c->stack);
-    tn__free(c->table);
-    tn__free(c->moving);
-    tn__free(c->loose);
-    tn__free(c);
-}
-
-static void make_key(void) { pthread_key_create(&collection_key, collection_free); }
-
-__attribute__((destructor)) static void free_last(void)
-{
-    if (collection)
-        collection_free(collection);
-    collection = NULL;
-}
-
-tn__collection *tn__collection_get(void)
-{
-    if (collection)
-        return collection;
-    pthread_once(&collection_once, make_key);
-    collection = tn__calloc(1, sizeof *collection);
-    if (collection)
-        pthread_setspecific(collection_key, collection);
-    return collection;
-}
-
-tn__collection *tn__collection_next(tn__collection *c)
-{
-    if (!c->next)
-        c->next = tn__calloc(1, sizeof *c->next);
-    return c->next;
-}
-
 /* ---- finding entries ---- */
 
 static tn_status no_memory(void) { return tn__fail_memory("eval", 0); }
@@ -334,7 +277,7 @@ static tn_status visit(tn__collection *c, tn__node *root)
     return no_memory();
 }
 
-static inline tn_status make_root(tn__collection *c, int entry)
+tn_status tn__collection_add_root(tn__collection *c, int entry)
 {
     if (c->entry[entry].root)
         return TN_OK;
@@ -345,9 +288,7 @@ static inline tn_status make_root(tn__collection *c, int entry)
     return TN_OK;
 }
 
-tn_status tn__collection_add_root(tn__collection *c, int entry) { return make_root(c, entry); }
-
-static tn_status add_root(tn__collection *c, tn__node *node)
+tn_status tn__collection_add_node(tn__collection *c, tn__node *node)
 {
     if (node->storage) /* nothing to compute, but what computed it may have failed since */
         return tn__storage_check(node->storage);
@@ -359,96 +300,7 @@ static tn_status add_root(tn__collection *c, tn__node *node)
     }
     c->device = node->device;
     tn_status status = visit(c, node);
-    if (status != TN_OK)
-        return status;
-    return make_root(c, entry_of(c, node));
-}
-
-/* Where a recording is as deep as may be, arrays of the last so many levels are computed along: what a loop goes on
- * from, which would get there next, and be computed alone and from the beginning again. */
-#define LAST_LEVELS 24
-
-bool tn__computed_along(const tn__handle *handle, const tn__device *device, tn__collect_mode mode)
-{
-    const tn__node *node = handle->node;
-    bool small = node->flags & TN__NODE_BACKWARD || node->shape->size <= SMALL_SIZE;
-    bool last = mode == TN__COLLECT_DEEP && node->depth + LAST_LEVELS > tn__max_depth();
-    bool wanted = handle->written || (mode == TN__COLLECT_STEP && small) || last;
-    return wanted && !node->storage && !node->error && node->device == device && !(node->flags & TN__NODE_WEAK);
-}
-
-/* Pending arrays of this thread that are computed along with what was asked for: those that the program writes into,
- * and more of them by a step, or of a deep recording. */
-static tn_status add_pending_handles(tn__collection *c, tn__collect_mode mode)
-{
-    tn__handle *const *handle = NULL;
-    bool only_written = mode == TN__COLLECT_ALONG || mode == TN__COLLECT_WRITTEN;
-    int count = mode == TN__COLLECT_REGION || (only_written && !tn__any_written()) ? 0 : tn__pending_handles(&handle);
-    for (int i = 0; i < count; i++) {
-        bool wanted = tn__computed_along(handle[i], c->device, mode);
-        for (size_t k = 0; k < c->refused_count && wanted; k++)
-            wanted = handle[i]->node != c->refused[k];
-        tn_status status = wanted ? add_root(c, handle[i]->node) : TN_OK;
-        if (status != TN_OK)
-            return status;
-    }
-    return TN_OK;
-}
-
-/* Gradients of others than the step's own parameters: they are computed along, since they depend on what it overwrites,
- * and another optimizer's step, or the next backward, goes on from them. */
-static tn_status add_pending_gradients(tn__collection *c)
-{
-    int count = tn__pending_gradients(c->gradient, (int)c->gradient_capacity);
-    if ((size_t)count > c->gradient_capacity) {
-        if (!tn__grow((void **)&c->gradient, &c->gradient_capacity, (size_t)count, sizeof *c->gradient))
-            return no_memory();
-        count = tn__pending_gradients(c->gradient, count);
-    }
-    tn_status status = TN_OK;
-    for (int i = 0; i < count && status == TN_OK; i++)
-        if (c->gradient[i]->device == c->device)
-            status = add_root(c, c->gradient[i]);
-    return status;
-}
-
-/* ---- what is built on ---- */
-
-/* The entry whose value is kept for an input that is computed again, or -1: an array without its broadcasting; nothing
- * that costs nothing, nor a large one that only a part of was asked for. */
-static int kept_for(const tn__collection *c, const tn__entry *user, int input)
-{
-    int at = tn__collection_input(c, user, input);
-    bool part = user->node->op == TN__OP_SLICE || (user->node->op == TN__OP_GATHER && input == 0);
-    if (!c->entry[at].again || (part && c->entry[at].node->shape->size > SMALL_SIZE))
-        return -1;
-    while (c->entry[at].leaf < 0 && c->entry[at].node->op == TN__OP_EXPAND)
-        at = tn__collection_input(c, &c->entry[at], 0);
-    const tn__entry *e = &c->entry[at];
-    return e->leaf < 0 && e->node->arity > 0 ? at : -1;
-}
-
-/*
- * What an earlier evaluation computed on its way and did not keep is computed again by each later one that needs it. If
- * what was asked for now is new and was built on it, so may be what is asked for next: a loop that carries a state, and
- * reads something else, would compute all its rounds so far in each. So the value is kept, where anybody will need it.
- * An array that is evaluated once, however it is used, is none of these.
- */
-static tn_status add_built_on(tn__collection *c)
-{
-    tn_status status = TN_OK;
-    tn__collection_mark_survivors(c, false);
-    for (size_t i = 0; i < c->count && status == TN_OK; i++) {
-        const tn__entry *user = &c->entry[i];
-        for (int k = 0; user->leaf < 0 && !user->again && k < user->node->arity && status == TN_OK; k++) {
-            int at = kept_for(c, user, k);
-            if (at >= 0 && (c->entry[at].survives || tn__entry_is_held(&c->entry[at])))
-                status = make_root(c, at);
-        }
-    }
-    for (size_t i = 0; i < c->count; i++)
-        c->entry[i].survives = false;
-    return status;
+    return status == TN_OK ? tn__collection_add_root(c, entry_of(c, node)) : status;
 }
 
 /* ---- collecting ---- */
@@ -497,14 +349,14 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     /* The loss before the updates: an index out of range is found before anything overwrites a parameter. */
     if (step && count > 0 && roots[0]->device) {
         c->device = roots[0]->device;
-        tn_status status = add_pending_handles(c, mode);
+        tn_status status = tn__collection_add_handles(c, mode);
         if (status == TN_OK)
-            status = add_pending_gradients(c);
+            status = tn__collection_add_gradients(c);
         if (status != TN_OK)
             return status;
     }
     for (int i = 0; i < count; i++) {
-        tn_status status = add_root(c, roots[i]);
+        tn_status status = tn__collection_add_node(c, roots[i]);
         if (status != TN_OK)
             return status;
     }
@@ -516,9 +368,9 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
         if (status != TN_OK)
             return status;
     } else if (!step && mode != TN__COLLECT_ONLY) {
-        tn_status status = add_pending_handles(c, mode);
+        tn_status status = tn__collection_add_handles(c, mode);
         if (status == TN_OK && c->again && mode != TN__COLLECT_WRITTEN)
-            status = add_built_on(c);
+            status = tn__collection_add_built_on(c);
         if (status != TN_OK)
             return status;
     }
@@ -526,13 +378,6 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
         count_old(c);
     tn__collection_survivors(c, step);
     return finish_key(c) ? TN_OK : no_memory();
-}
-
-void tn__collection_forget(const tn__collection *c)
-{
-    for (size_t i = 0; i < c->count; i++)
-        if (c->entry[i].leaf < 0 && !c->entry[i].again)
-            tn__node_set_mark(c->entry[i].node, 0);
 }
 
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)

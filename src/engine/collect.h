@@ -133,6 +133,14 @@ void tn__collection_forget(const tn__collection *c);
 /* The entry of a node, or -1; and makes one a root. */
 int tn__collection_find(const tn__collection *c, const tn__node *node);
 tn_status tn__collection_add_root(tn__collection *c, int entry);
+/* The same of a node that may have no entry yet, with what it needs: nothing where it has a value. */
+tn_status tn__collection_add_node(tn__collection *c, tn__node *node);
+/* What is computed along in a mode (collect_along.c): pending arrays of this thread, those that the program writes into
+ * and more of them by a step, or of a deep recording; gradients of others than a step's own parameters; and what new
+ * values were built on. */
+tn_status tn__collection_add_handles(tn__collection *c, tn__collect_mode mode);
+tn_status tn__collection_add_gradients(tn__collection *c);
+tn_status tn__collection_add_built_on(tn__collection *c);
 /* Of a part of a step: makes roots of what the rest of it needs (part.c). */
 tn_status tn__collection_add_shared(tn__collection *c);
 /* Fails for a node that can't be computed: an error, or one that a step released. */
