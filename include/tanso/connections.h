@@ -19,6 +19,10 @@ TN_API tn_array *tn_bilinear_function(const tn_array *a, const tn_array *b, cons
 /* The layer, of inputs (N, left) and (N, right), with parameters "W" (LeCun normal) and "b" (zeros). */
 TN_API tn_layer *tn_bilinear(int64_t left, int64_t right, int64_t out);
 
+/* Rows of the table w (count, features) chosen by integers x in [0, count), of shape x.shape + (features): tn_embedding
+ * as a function. Of the options it reads .padding_index. */
+TN_API tn_array *tn_embedding_function_with(const tn_array *w, const tn_array *x, const tn_embedding_opts *opts);
+
 typedef enum tn_bag_mode { TN_BAG_MEAN, TN_BAG_SUM, TN_BAG_MAX, TN_BAG_MODE_COUNT } tn_bag_mode;
 typedef struct tn_bag_opts {
     const char *_;
@@ -117,6 +121,7 @@ TN_API tn_array *tn_gumbel_softmax(const tn_array *log_pi, double tau, int axis,
 #define tn_linear_function(...) TN_HERE(tn_linear_function(__VA_ARGS__))
 #define tn_bilinear_function(...) TN_HERE(tn_bilinear_function(__VA_ARGS__))
 #define tn_bilinear(...) TN_HERE(tn_bilinear(__VA_ARGS__))
+#define tn_embedding_function(...) TN__CALL_VV(tn_embedding_function_with, tn_embedding_opts, __VA_ARGS__, )
 #define tn_embedding_bag(...) TN__CALL_VV(tn_embedding_bag_with, tn_bag_opts, __VA_ARGS__, )
 #define tn_scaled_dot_product_attention(...) \
     TN__CALL_VVV(tn_scaled_dot_product_attention_with, tn_attention_opts, __VA_ARGS__, )

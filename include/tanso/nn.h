@@ -37,6 +37,7 @@ typedef enum tn_init_kind {
     TN_INIT_HE_UNIFORM,
     TN_INIT_ORTHOGONAL,     /* gain × a random orthogonal matrix  (Saxe et al. 2014) */
     TN_INIT_IDENTITY,
+    TN_INIT_TRUNCATED_NORMAL, /* N(0, gain²) without what lies beyond -2 and 2, as PyTorch's trunc_normal_ */
     TN_INIT_COUNT
 } tn_init_kind;
 
@@ -80,9 +81,15 @@ TN_API tn_layer *tn_function_layer(const char *name, tn_array *(*f)(const tn_arr
 /* In training mode zeroes each element with probability `ratio` and scales the others by 1/(1-ratio) (Srivastava et
  * al. 2014); the identity in evaluation mode. */
 TN_API tn_layer *tn_dropout(double ratio);
-/* Rows of the table "W" (count, features), from N(0, 1), chosen by integers x in [0, count): of shape x.shape +
- * (features). */
-TN_API tn_layer *tn_embedding(int64_t count, int64_t features);
+typedef struct tn_embedding_opts {
+    const char *_;
+    int64_t padding_index; /* what is no word: its row is zeros, whatever the table has there, and learns nothing
+                              (Chainer's ignore_label, PyTorch's padding_idx); any integer; default: none */
+    tn_init weight;        /* of the layer; default N(0, 1) */
+} tn_embedding_opts;
+/* Rows of the table "W" (count, features) chosen by integers x in [0, count): of shape x.shape + (features). As a
+ * function: tn_embedding_function, connections.h. */
+TN_API tn_layer *tn_embedding_with(int64_t count, int64_t features, const tn_embedding_opts *opts);
 /* Normalises the last axis of x, floating (Ba, Kiros, Hinton 2016): (x - mean)/sqrt(var + eps) * gamma + beta;
  * parameters "gamma", "beta" (features; 0: inferred at the first forward); eps 0 stands for 1e-5. */
 TN_API tn_layer *tn_layer_norm(int64_t features, double eps);
@@ -356,7 +363,7 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_leaky_relu_layer(...) TN_HERE(tn_leaky_relu_layer(__VA_ARGS__))
 #define tn_softmax_layer(...) TN_HERE(tn_softmax_layer(__VA_ARGS__))
 #define tn_dropout(...) TN_HERE(tn_dropout(__VA_ARGS__))
-#define tn_embedding(...) TN_HERE(tn_embedding(__VA_ARGS__))
+#define tn_embedding(...) TN__CALL_VV(tn_embedding_with, tn_embedding_opts, __VA_ARGS__, )
 #define tn_layer_norm(...) TN_HERE(tn_layer_norm(__VA_ARGS__))
 #define tn_mlp(...) TN_HERE(tn_mlp(__VA_ARGS__))
 #define tn_mlp_of(...) TN_AT(tn_mlp)(TN__LIST(int64_t, __VA_ARGS__), "relu")

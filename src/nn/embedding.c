@@ -6,6 +6,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <tanso/array.h>
+#include <tanso/connections.h>
+
+#include "core/options.h"
 
 /* ---- embedding ---- */
 
@@ -36,9 +39,37 @@ tn__node *tn__embed(const char *operation, tn__node *w, tn__node *x)
     return tn__reshape(y, ndim + 1, shape.dim);
 }
 
+static tn__node *embed_padded(const char *operation, tn__node *w, tn__node *x, int64_t padding)
+{
+    TN__PASS_ERROR(x);
+    if (!tn_dtype_is_integer((tn_dtype)x->dtype))
+        return tn__embed(operation, w, x); /* which says so */
+    x = tn__cast(x, TN_INT64); /* where the padding has a place */
+    tn__node *words = with(NOT_EQUAL, x, (double)padding), *y = tn__embed(operation, w, tn__only_where(words, x));
+    TN__PASS_ERROR(y);
+    return tn__only_where(tn__spread(words, x->shape->ndim), y);
+}
+
+tn_array *tn_embedding_function_with(const tn_array *w, const tn_array *x, const tn_embedding_opts *opts)
+{
+    static const char operation[] = "embedding";
+    tn__call call = tn__enter();
+    tn__node *table = tn__only_floating(w, operation), *indices = tn__node_of(x, operation);
+    return tn__leave_array(call, opts && TN__GIVEN(opts, padding_index)
+                                     ? embed_padded(operation, table, indices, opts->padding_index)
+                                     : tn__embed(operation, table, indices));
+}
+
+typedef struct embedding {
+    bool padded;
+    int64_t padding;
+} embedding;
+
 static tn__node *embedding_forward(tn_layer *layer, tn__node *x)
 {
-    return tn__embed("embedding", tn__slot_node(layer, 0), x);
+    const embedding *e = layer->settings;
+    tn__node *w = tn__slot_node(layer, 0);
+    return e->padded ? embed_padded("embedding", w, x, e->padding) : tn__embed("embedding", w, x);
 }
 
 static void embedding_describe(const tn_layer *layer, tn__text *text)
@@ -48,10 +79,11 @@ static void embedding_describe(const tn_layer *layer, tn__text *text)
 }
 
 static const tn__layer_kind embedding_kind = {
-    .name = "embedding", .forward = embedding_forward, .describe = embedding_describe};
+    .name = "embedding", .forward = embedding_forward, .describe = embedding_describe, .settings = sizeof(embedding)};
 
-tn_layer *tn_embedding(int64_t count, int64_t features)
+tn_layer *tn_embedding_with(int64_t count, int64_t features, const tn_embedding_opts *opts)
 {
+    tn_init init = opts ? opts->weight : (tn_init){0};
     if (count < 1 || features < 1)
         return tn__layer_error(tn__error_new(TN_ERR_VALUE, "embedding",
                                              "expected a table of at least one row and feature, got %" PRId64
@@ -60,8 +92,11 @@ tn_layer *tn_embedding(int64_t count, int64_t features)
     tn_layer *layer = tn__layer_make(&embedding_kind);
     if (layer->is_static)
         return layer;
-    return tn__layer_finish(layer, tn__slot_add(layer, "W", (tn_shape){2, {count, features}}, TN_FLOAT32,
-                                                (tn_init){.kind = TN_INIT_NORMAL}));
+    if (opts && TN__GIVEN(opts, padding_index))
+        *(embedding *)layer->settings = (embedding){true, opts->padding_index};
+    if (init.kind == TN_INIT_DEFAULT)
+        init.kind = TN_INIT_NORMAL;
+    return tn__layer_finish(layer, tn__slot_add(layer, "W", (tn_shape){2, {count, features}}, TN_FLOAT32, init));
 }
 
 /* ---- layer normalisation ---- */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include <tanso/array.h>
+#include <tanso/special.h>
 
 typedef enum fans { FANS_NONE, FANS_IN, FANS_BOTH } fans;
 
@@ -48,6 +49,18 @@ static tn_array *fill_uniform(double scale, tn_shape shape, const tn_random_opts
     return tn_random_uniform_with(shape, &uniform);
 }
 
+/* Uniform chances between those of the ends, of float64, whose numbers lie close enough together near 0. */
+static tn_array *fill_truncated(double scale, tn_shape shape, const tn_random_opts *opts)
+{
+    const double end = 2;
+    tn_random_opts chances = *opts;
+    chances.dtype = TN_FLOAT64;
+    chances.low = erfc(end / scale * M_SQRT1_2) / 2;
+    chances.high = 1 - chances.low;
+    tn_array *x = tn_multiply(tn_ndtri(tn_random_uniform_with(shape, &chances)), tn_weak_float(scale));
+    return tn_cast(tn_clip(x, tn_weak_float(-end), tn_weak_float(end)), opts->dtype);
+}
+
 static tn_array *fill_identity(double scale, tn_shape shape, const tn_random_opts *opts)
 {
     char text[TN__SHAPE_TEXT];
@@ -74,6 +87,7 @@ static const initializer initializers[TN_INIT_COUNT] = {
     [TN_INIT_HE_UNIFORM] = {"he_uniform", fill_uniform, FANS_IN, 6},
     [TN_INIT_ORTHOGONAL] = {"orthogonal", tn__fill_orthogonal, FANS_NONE, 1},
     [TN_INIT_IDENTITY] = {"identity", fill_identity, FANS_NONE, 1},
+    [TN_INIT_TRUNCATED_NORMAL] = {"truncated_normal", fill_truncated, FANS_NONE, 1},
 };
 
 /* fan_out is the last extent, of kernels the first one times those behind the second; fan_in the product of the others;

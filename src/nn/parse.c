@@ -88,7 +88,7 @@ static tn_layer *make_alpha_dropout(const double *argument) { return tn_alpha_dr
 
 static tn_layer *make_embedding(const double *argument)
 {
-    return tn_embedding((int64_t)argument[0], (int64_t)argument[1]);
+    return tn_embedding_with((int64_t)argument[0], (int64_t)argument[1], NULL);
 }
 
 static tn_layer *make_layer_norm(const double *argument)

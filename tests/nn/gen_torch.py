@@ -386,6 +386,10 @@ def make():
     case("sum_to", lambda x: x.sum_to_size(3, 1), [floats(2, 3, 4)])
     case("as_strided", lambda x: x.as_strided((2, 3, 2), (7, 2, 3), 1), [floats(4, 5)])
     values["alpha_dropout.y"] = torch.unique(F.alpha_dropout(torch.ones(1000), 0.3, True)).numpy()
+    table = floats(6, 3)
+    table[4] = 0  # the padding's row, which Tanso does not read
+    case("embedding", lambda w, x: F.embedding(x, w), [table], [bags])
+    case("embedding_padding", lambda w, x: F.embedding(x, w, padding_idx=4), [table], [np.array([[4, 5, 2], [0, 4, 5]])])
 
     np.savez_compressed(KEPT, **values)
 

@@ -19,6 +19,8 @@ CASE(bag_sum, tn_embedding_bag(x[0], t[0], .mode = TN_BAG_SUM))
 CASE(bag_max, tn_embedding_bag(x[0], t[0], .mode = TN_BAG_MAX))
 CASE(bag_padding, tn_embedding_bag(x[0], t[0], .padding_index = 5))
 CASE(bag_weights, tn_embedding_bag(x[0], t[0], .mode = TN_BAG_SUM, .weights = x[1]))
+CASE(embedding, tn_embedding_function(x[0], t[0]))
+CASE(embedding_padding, tn_embedding_function(x[0], t[0], .padding_index = 4))
 CASE(linear_interpolate, tn_linear_interpolate(x[0], x[1], x[2]))
 CASE(sum_to, tn_sum_to(x[0], TN_SHAPE(3, 1)))
 CASE(as_strided, tn_as_strided(x[0], TN_SHAPE(2, 3, 2), TN_SHAPE(7, 2, 3), 1))
@@ -33,7 +35,8 @@ static void test_values(void **state)
         {"bag_sum", bag_sum, false}, {"bag_max", bag_max, true}, /* rows that meet in a maximum share its gradient */
         {"bag_padding", bag_padding, false}, {"bag_weights", bag_weights, false},
         {"linear_interpolate", linear_interpolate, false}, {"sum_to", sum_to, false},
-        {"as_strided", as_strided, false},
+        {"as_strided", as_strided, false}, {"embedding", embedding, false},
+        {"embedding_padding", embedding_padding, false},
     };
     if (!torch_open())
         skip();

@@ -53,6 +53,31 @@ static void test_moments(void **state)
     check_fine();
 }
 
+/* Of deviation `gain`, cut at 2: 1 - 2 c f(c) / (2 F(c) - 1) of the variance, c = 2 / gain. */
+static void test_truncated(void **state)
+{
+    (void)state;
+    static const double gains[] = {1, 2, 0.02};
+    assert_int_equal(tn_init_parse("truncated_normal"), TN_INIT_TRUNCATED_NORMAL);
+    for (int k = 0; k < 3; k++) TN_SCOPE {
+        tn_array *x = tn_initialize((tn_init){TN_INIT_TRUNCATED_NORMAL, gains[k]}, TN_SHAPE(SIZE), NULL);
+        assert_int_equal(tn_dtype_of(x), TN_FLOAT32);
+        check_read(x, values, SIZE);
+        double c = 2 / gains[k], density = exp(-c * c / 2) / sqrt(2 * acos(-1)), within = erf(c / sqrt(2));
+        double variance = gains[k] * gains[k] * (1 - 2 * c * density / within), mean = 0, square = 0, largest = 0;
+        for (int i = 0; i < SIZE; i++) {
+            mean += values[i] / SIZE;
+            square += values[i] * values[i] / SIZE;
+            largest = fmax(largest, fabs(values[i]));
+        }
+        /* six standard deviations; cutting makes fourth moments smaller */
+        assert_true(fabs(mean) < 6 * sqrt(variance / SIZE));
+        assert_true(fabs(square - variance) < 6 * variance * sqrt(2.0 / SIZE));
+        assert_true(k == 2 ? largest > 0.06 && largest < 0.2 : largest > 1.95 && largest <= 2);
+    }
+    check_fine();
+}
+
 static void test_constants(void **state)
 {
     (void)state;
@@ -158,7 +183,7 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moments),       cmocka_unit_test(test_constants), cmocka_unit_test(test_orthogonal),
+        cmocka_unit_test(test_moments),       cmocka_unit_test(test_truncated), cmocka_unit_test(test_constants), cmocka_unit_test(test_orthogonal),
         cmocka_unit_test(test_devices_agree), cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);

@@ -215,6 +215,22 @@ static void test_embedding(void **state)
         assert_int_equal(tn_eval(got), TN_OK);
     }
     tn_layer_free(layer);
+    TN_SCOPE { /* what is no word gives zeros and learns nothing, in a copy, too */
+        const double ones[] = {0, 0, 1, 1, 0, 0}, grad[] = {0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0};
+        layer = tn_embedding(6, 2, .padding_index = -1, .weight = {TN_INIT_ONES, 0});
+        tn_layer *copy = tn_layer_copy(layer);
+        tn_array *y = tn_forward(copy, tn_from_int64s((int64_t[]){-1, 1, -1}, 3));
+        check_near(y, ones, 6, 0);
+        assert_int_equal(tn_backward(y), TN_OK);
+        check_near(tn_grad(tn_param(copy, 0)), grad, 12, 0);
+        check_fine();
+        assert_int_equal(test_eval(tn_forward(layer, tn_from_int64s((int64_t[]){1, -2}, 2))), TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, "");
+        assert_true(tn_is_error(tn_forward(layer, tn_ones(TN_SHAPE(3)))));
+        check_latched(TN_ERR_DTYPE, "integer");
+        tn_layer_free(copy);
+        tn_layer_free(layer);
+    }
     tn_layer_free(tn_embedding(0, 3));
     check_latched(TN_ERR_VALUE, "at least one row");
 }

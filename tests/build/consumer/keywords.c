@@ -550,6 +550,8 @@ static void losses(void)
     SHOW(tn_support(classes, classes, .classes = 1));
     SHOW(tn_f_score(classes, classes, .classes = 1, .beta = 2));
     SHOW(tn_embedding_bag(w, samples, .mode = TN_BAG_SUM));
+    SHOW(tn_embedding_function(w, samples, .padding_index = 1));
+    tn_layer_free(tn_embedding(3, 2, .padding_index = 0));
     SHOW(tn_scaled_dot_product_attention(x, x, x, .causal = true));
     SHOW(tn_crf_loss(tn_ones(TN_SHAPE(3, 3)), steps, tn_ones(TN_SHAPE(3, 2), .dtype = TN_INT64), .lengths = lengths));
 }
