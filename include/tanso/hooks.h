@@ -22,6 +22,13 @@ TN_API void tn_layer_remove_hook(tn_layer *layer, tn_layer_hook hook, void *user
 TN_API tn_array *tn_hook_input(const tn_layer *layer, int i);
 TN_API tn_array *tn_hook_output(const tn_layer *layer, int i);
 
+/* tn_forward(layer, x) of which only x and the result are kept for backward: what is in between is computed again
+ * there, with the same random numbers, so that a deep network takes the memory of its widest part (Chen et al. 2016;
+ * Chainer's forget, PyTorch's checkpoint). x and the result are evaluated at once. Running statistics change once. The
+ * layer, of at most 14 parameters, must still be there for backward, with the weights it had, and may not keep a state
+ * (.stateful). Gradients of any order; those of .create_graph keep what they need. */
+TN_API tn_array *tn_forget(tn_layer *layer, const tn_array *x);
+
 typedef struct tn_spectral_norm_opts {
     const char *_;
     const char *weight; /* default "W" */
@@ -70,6 +77,7 @@ TN_API char *tn_timer_string(const tn_timer *timer);
 
 #ifndef TN_NO_MACROS
 #define tn_layer_add_hook(...) TN_HERE(tn_layer_add_hook(__VA_ARGS__))
+#define tn_forget(...) TN_HERE(tn_forget(__VA_ARGS__))
 #define tn_spectral_norm(...) TN__CALL_V(tn_spectral_norm_with, tn_spectral_norm_opts, __VA_ARGS__, )
 #define tn_weight_norm_hook(...) TN__CALL_V(tn_weight_norm_hook_with, tn_weight_hook_opts, __VA_ARGS__, )
 #define tn_weight_standardization(...) \

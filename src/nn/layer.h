@@ -121,6 +121,7 @@ struct tn_layer {
     const tn__flow *call; /* while hooks run: what they are called around */
     bool in_parts;        /* marked by tn_layer_shard */
     tn__keeper *keeper;   /* an optimizer's, of a marked layer; NULL: none */
+    uint64_t forgotten;   /* forget.c: its number among those called by tn_forget; 0: none */
     double number; /* of the kinds: slope, ratio, eps */
     int axis;
     tn__ports ports;    /* of kinds with `flow` */
@@ -207,6 +208,17 @@ static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
 /* Calls `visit` for every slot of a layer and below it, made or not, with its path, as long as that gives TN_OK. */
 typedef tn_status (*tn__slot_visitor)(tn_layer *layer, tn__slot *slot, const char *path, void *user);
 tn_status tn__visit_slots(tn_layer *layer, const char *prefix, tn__slot_visitor visit, void *user);
+/* Persistent values as they are, of a layer and below it, for a second forward, which would change them again; and
+ * putting them back. What is kept begins as zeros, and is put back in any case. */
+typedef struct tn__keeping {
+    struct {
+        tn_array *array;
+        tn__node *node;
+    } *kept;
+    size_t count, capacity;
+} tn__keeping;
+tn_status tn__persistents_keep(tn_layer *layer, tn__keeping *k);
+void tn__persistents_put_back(tn__keeping *k);
 /* The slot of a path; NULL if there is none. */
 tn__slot *tn__slot_at(const tn_layer *layer, const char *path);
 /* Makes a slot's parameter one without gradient, or with one again. */

@@ -143,37 +143,6 @@ void tn__shard_forward(tn__keeper *keeper, tn_layer *layer, const tn__flow *flow
 
 /* ---- backward ---- */
 
-/* Persistent values, which a second forward would change again. */
-typedef struct keeping {
-    struct {
-        tn_array *array;
-        tn__node *node;
-    } *kept;
-    size_t count, capacity;
-} keeping;
-
-static tn_status keep_one(tn_layer *layer, tn__slot *slot, const char *path, void *user)
-{
-    (void)layer, (void)path;
-    keeping *k = user;
-    if (!slot->persistent || !slot->value)
-        return TN_OK;
-    if (!tn__grow((void **)&k->kept, &k->capacity, k->count + 1, sizeof *k->kept))
-        return tn__fail_memory("tn_backward", sizeof *k->kept);
-    k->kept[k->count].array = slot->value;
-    k->kept[k->count++].node = tn__node_retain(tn__array_node(slot->value));
-    return TN_OK;
-}
-
-static void put_back(keeping *k)
-{
-    for (size_t i = 0; i < k->count; i++) {
-        tn__state_point(k->kept[i].array, k->kept[i].node);
-        tn__node_release(k->kept[i].node);
-    }
-    tn__free(k->kept);
-}
-
 /* What is differentiated by: inputs, of which those left out are NULL, and parameters behind them. */
 typedef struct again {
     tn__shard_layer *l;
@@ -215,9 +184,9 @@ static tn_status prepare(again *a, const tn_gradient_call *call)
 static tn_status forward_again(again *a, tn__node *g)
 {
     tn_generator *generator = tn_default_generator(), now = *generator;
-    keeping k = {0};
+    tn__keeping k = {0};
     int depth = tn__no_grad_depth;
-    tn_status status = tn__visit_slots(a->l->layer, "", keep_one, &k);
+    tn_status status = tn__persistents_keep(a->l->layer, &k);
     generator->key = a->facts[OF_KEY];
     generator->counter = a->facts[OF_COUNTER];
     tn__no_grad_depth = 0;
@@ -227,7 +196,7 @@ static tn_status forward_again(again *a, tn__node *g)
     a->l->keeper.inside = false;
     tn__no_grad_depth = depth;
     *generator = now;
-    put_back(&k);
+    tn__persistents_put_back(&k);
     tn__node *y = status == TN_OK ? a->out[a->facts[OF_OUTPUT]] : NULL;
     if (y && tn__node_is_error(y))
         return tn__error_raise(y->error);

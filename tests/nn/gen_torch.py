@@ -389,7 +389,8 @@ def make():
     table = floats(6, 3)
     table[4] = 0  # the padding's row, which Tanso does not read
     case("embedding", lambda w, x: F.embedding(x, w), [table], [bags])
-    case("embedding_padding", lambda w, x: F.embedding(x, w, padding_idx=4), [table], [np.array([[4, 5, 2], [0, 4, 5]])])
+    case("embedding_padding", lambda w, x: F.embedding(x, w, padding_idx=4), [table],
+         [np.array([[4, 5, 2], [0, 4, 5]])])
 
     np.savez_compressed(KEPT, **values)
 

@@ -183,7 +183,8 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moments),       cmocka_unit_test(test_truncated), cmocka_unit_test(test_constants), cmocka_unit_test(test_orthogonal),
+        cmocka_unit_test(test_moments),       cmocka_unit_test(test_truncated),
+                                       cmocka_unit_test(test_constants), cmocka_unit_test(test_orthogonal),
         cmocka_unit_test(test_devices_agree), cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
