@@ -53,8 +53,8 @@ static void by_trainer(job *j)
     tn_extend(trainer, tn_evaluator(j->tests, j->net));
     tn_extend(trainer, tn_snapshot(.keep = 1));
     tn_extend(trainer, tn_log_report());
-    tn_extend(trainer, tn_print_report_with(TN_KEYS_OF("epoch", "main/loss", "validation/main/loss"),
-                                            TN_OPTS(tn_print_report_opts, .stream = j->silent)));
+    tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("epoch", "main/loss", "validation/main/loss"),
+                                            .stream = j->silent));
     tn_extend(trainer, tn_plot_report(TN_KEYS_OF("main/loss", "validation/main/loss")));
     tn_extend(trainer, tn_progress_bar(.stream = j->silent));
     if (tn_trainer_run(trainer) != TN_OK)

@@ -10,7 +10,8 @@
  *     tn_extend(trainer, tn_progress_bar());
  *
  * Strings and lists that these functions are given are copied. A trigger in options belongs to the extension, in any
- * case. Files go into the trainer's folder; two extensions that write one file are TN_ERR_NAME when the run starts.
+ * case. Files go into the trainer's folder (an absolute path is TN_ERR_VALUE); two extensions that write one file are
+ * TN_ERR_NAME when the run starts.
  * Everything that has state saves it, so that a resumed run has the same log and the same pictures.
  */
 #ifndef TANSO_EXTENSIONS_H
@@ -54,7 +55,8 @@ typedef struct tn_print_report_opts {
 /* Prints entries of a log as lines of a table, a column a key; blank where an entry has none. A key that the first
  * entry does not have is warned of, with the name that is nearest. The log must be given to the trainer, too. After a
  * resumption only new entries are printed. With a trigger, those so far are printed when it fires; without, each as it
- * comes, or a few at once, a tenth of a second later at most, so that printing takes 1/1000 of the time. */
+ * comes, or a few at once, a tenth of a second later at most, so that printing takes 1/1000 of the time. Macros:
+ * tn_print_report("epoch", "main/loss"), and with options tn_print_report_of(TN_KEYS_OF("epoch"), .file = "table"). */
 TN_API tn_extension *tn_print_report_with(int count, const char *const *keys, const tn_print_report_opts *opts);
 
 typedef struct tn_progress_bar_opts {
@@ -233,7 +235,10 @@ TN_API tn_extension *tn_reduce_on_plateau_with(const char *attribute, const char
 
 #ifndef TN_NO_MACROS
 #define tn_log_report(...) TN_AT(tn_log_report_with)(TN_OPTS(tn_log_report_opts, __VA_ARGS__))
+/* tn_print_report("epoch", "main/loss") takes keys alone; with options it is
+ * tn_print_report_of(TN_KEYS_OF("epoch", "main/loss"), .file = "table"). */
 #define tn_print_report(...) TN_AT(tn_print_report_with)(TN__LIST(const char *, __VA_ARGS__), NULL)
+#define tn_print_report_of(...) TN__CALL_VV(tn_print_report_with, tn_print_report_opts, __VA_ARGS__, )
 #define tn_progress_bar(...) TN_AT(tn_progress_bar_with)(TN_OPTS(tn_progress_bar_opts, __VA_ARGS__))
 #define tn_plot_report(...) TN__CALL_VV(tn_plot_report_with, tn_plot_report_opts, __VA_ARGS__, )
 #define tn_tensorboard(...) TN_AT(tn_tensorboard_with)(TN_OPTS(tn_tensorboard_opts, __VA_ARGS__))

@@ -28,8 +28,9 @@ TN_API tn_observation *tn_observation_new(void);
 TN_API void tn_observation_free(tn_observation *observation);
 /* Forgets all entries. */
 TN_API void tn_observation_clear(tn_observation *observation);
-/* Sets an entry; one that is there is replaced and keeps its place. The array must have one element (else
- * TN_ERR_SHAPE); the observation gets a handle of its own to its value. A weight of 0 stands for "not given". */
+/* Sets an entry; one that is there is replaced and keeps its place. A key that is not UTF-8 is TN_ERR_VALUE here and
+ * wherever else one is given: logs and snapshots need that. The array must have one element (else TN_ERR_SHAPE); the
+ * observation gets a handle of its own to its value. A weight of 0 stands for "not given". */
 TN_API tn_status tn_observation_set(tn_observation *observation, const char *key, const tn_array *value, double weight);
 TN_API tn_status tn_observation_set_number(tn_observation *observation, const char *key, double value, double weight);
 TN_API int tn_observation_count(const tn_observation *observation);

@@ -75,7 +75,8 @@ typedef struct tn_train_opts {
  * words to build the network anew: "tanso.model", "tanso.dataset", "tanso.input", the shape of a sample), log.jsonl (an
  * object a line an epoch) and curve.svg: after the first epoch and the last, and between them as often as costs at most
  * a twentieth of the time; the log every epoch. Each is written beside, synced and renamed. Files of an earlier run
- * there are replaced when the first epoch is done. While a run goes on, another one into the same folder is
+ * there are replaced when the first epoch is done; those that this run does not write (other pictures, logs, models of
+ * `extend`) stay, and are told of by their names. While a run goes on, another one into the same folder is
  * TN_ERR_STATE.
  *
  * A loss that is not finite stops with TN_ERR_NAN and leaves the last good snapshot. Stopped by *stop: TN_ERR_STATE,
@@ -107,7 +108,9 @@ typedef struct tn_plot_runs_opts {
     const char *x_key;       /* default "epoch" */
 } tn_plot_runs_opts;
 /* Draws runs beside one another into a picture (.svg, or .png where libpng is), by the logs in their folders:
- * log.jsonl, as tn_train writes it, or "log", as a log report does. Figures that no run has are left out. */
+ * log.jsonl, as tn_train writes it, and "log", as a log report does. Of a folder that has both, as with tn_train's
+ * "log", a figure is taken from log.jsonl, and from "log" what is not in there: "main/loss", for instance. Figures that
+ * no run has are left out. */
 TN_API tn_status tn_plot_runs_with(int count, const char *const *folders, const char *path,
                                    const tn_plot_runs_opts *opts) TN_MUST_CHECK;
 

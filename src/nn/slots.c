@@ -7,6 +7,7 @@
 #include <tanso/array.h>
 #include <tanso/autograd.h>
 #include <tanso/engine.h>
+#include "core/utf8.h"
 #include "nn/init.h"
 
 tn_status tn__layer_check_name(const tn_layer *layer, const char *operation, const char *name)
@@ -15,6 +16,9 @@ tn_status tn__layer_check_name(const tn_layer *layer, const char *operation, con
         return tn__fail(TN_ERR_NAME, operation,
                         "expected a name without '.' and '/', which separate the names in a path; got '%s'",
                         name ? name : "");
+    tn_status status = tn__check_utf8(operation, "the name", name);
+    if (status != TN_OK)
+        return status;
     bool taken = false;
     for (size_t i = 0; i < layer->slot_count && !taken; i++)
         taken = strcmp(layer->slots[i].name, name) == 0;

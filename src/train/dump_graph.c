@@ -119,8 +119,8 @@ tn_extension *tn_dump_graph_with(const char *key, const tn_dump_graph_opts *opts
     if (d && !key)
         status = tn__fail_null(OPERATION, "a key");
     if (d) {
-        d->key = tn__text_option(key, NULL, &status);
-        d->output.file = tn__text_option(opts ? opts->file : NULL, "cg.dot", &status);
+        d->key = tn__key_option("dump_graph", key, NULL, &status);
+        d->output.file = tn__file_option("dump_graph", opts ? opts->file : NULL, "cg.dot", &status);
     }
     return tn__extension_of(&tn__dump_graph_kind, d, status);
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include "core/log.h"
+#include "core/utf8.h"
 #include "io/file.h"
 #include "train/generations.h"
 
@@ -15,6 +16,9 @@ tn_status tn__keys_copy(tn__keys *keys, const char *operation, int count, const 
     for (int i = 0; keys->names && i < count; i++) {
         if (!names[i])
             return tn__fail(TN_ERR_VALUE, operation, "expected %d keys, and number %d is NULL", count, i + 1);
+        tn_status status = tn__check_utf8(operation, "the key", names[i]);
+        if (status != TN_OK)
+            return status;
         keys->names[i] = tn__strdup(names[i]);
         if (!keys->names[i])
             break;
@@ -50,6 +54,21 @@ char *tn__text_option(const char *given, const char *absent, tn_status *status)
     if (text && !copy)
         *status = tn__fail_memory("extension", strlen(text) + 1);
     return copy;
+}
+
+char *tn__key_option(const char *operation, const char *given, const char *absent, tn_status *status)
+{
+    if (given && tn__check_utf8(operation, "the key", given) != TN_OK)
+        *status = TN_ERR_VALUE;
+    return tn__text_option(given, absent, status);
+}
+
+char *tn__file_option(const char *operation, const char *given, const char *absent, tn_status *status)
+{
+    if (given && *given == '/')
+        *status = tn__fail(TN_ERR_VALUE, operation,
+                           "expected the name of a file in the run's folder, got the absolute path '%s'", given);
+    return tn__text_option(given, absent, status);
 }
 
 tn_trigger *tn__each_epoch(tn_trigger *given, tn_status *status)
@@ -119,6 +138,28 @@ bool tn__output_any(const tn_trainer *trainer)
         if (output_of(trainer->extensions[i].extension))
             return true;
     return false;
+}
+
+/* Without its ending; a pattern's braces may have points in them. */
+static char *stem_of(const char *file)
+{
+    const char *point = strrchr(file, '.');
+    return point && !strpbrk(point, "}/") ? tn__format("%.*s", (int)(point - file), file) : tn__strdup(file);
+}
+
+bool tn__output_writes(const tn_trainer *trainer, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < trainer->extension_count && !found; i++) {
+        const tn__output *output = output_of(trainer->extensions[i].extension);
+        if (!output)
+            continue;
+        char *pattern = stem_of(without_here(output->file)), *stem = stem_of(name);
+        found = pattern && stem && tn__generations_match(pattern, stem);
+        tn__free(pattern);
+        tn__free(stem);
+    }
+    return found;
 }
 
 tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine)

@@ -29,6 +29,10 @@ tn_extension *tn__extension_of(const tn_extension_kind *kind, void *state, tn_st
      .serialize = serialize, .free = free_report}
 /* A copy of an option's text, or of what it is by default; *status is set without memory. */
 char *tn__text_option(const char *given, const char *absent, tn_status *status);
+/* The same of a key, or of another text that ends up in files: TN_ERR_VALUE if it is not UTF-8. */
+char *tn__key_option(const char *operation, const char *given, const char *absent, tn_status *status);
+/* The same of a file's name: TN_ERR_VALUE for an absolute path, as files go into the run's folder. */
+char *tn__file_option(const char *operation, const char *given, const char *absent, tn_status *status);
 /* An option's trigger, or one for each epoch. */
 tn_trigger *tn__each_epoch(tn_trigger *given, tn_status *status);
 
@@ -44,6 +48,8 @@ typedef struct tn__output {
 } tn__output;
 /* Whether any of the trainer's extensions writes a file. */
 bool tn__output_any(const tn_trainer *trainer);
+/* Whether one of them writes a file of this name, or of this name with another ending, as a graph has its picture. */
+bool tn__output_writes(const tn_trainer *trainer, const char *name);
 tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine);
 /* The same, and whether a file can be written there, so that a run does not find out at its end. */
 tn_status tn__output_probe(const tn_trainer *trainer, const tn__output *mine, const char *path);

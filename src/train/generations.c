@@ -56,6 +56,13 @@ static const char *match(const char *pattern, const char *name, double *number)
     return name;
 }
 
+bool tn__generations_match(const char *pattern, const char *name)
+{
+    double number;
+    const char *rest = match(pattern, name, &number);
+    return rest && !*rest;
+}
+
 static void generations_free(generations *found)
 {
     for (size_t i = 0; i < found->count; i++)

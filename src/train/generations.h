@@ -9,6 +9,8 @@
 char *tn__generations_newest(const char *folder, const char *pattern);
 /* Removes all but the newest `keep`. */
 tn_status tn__generations_keep(const char *folder, const char *pattern, int keep);
+/* Whether a file has a name of the pattern. */
+bool tn__generations_match(const char *pattern, const char *name);
 /* Removes what writers of processes that are no more have left. */
 void tn__generations_clear(const char *folder, const char *pattern);
 

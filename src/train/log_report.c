@@ -252,7 +252,7 @@ tn_extension *tn_log_report_with(const tn_log_report_opts *opts)
     r->summary = tn_summary_new_with(NULL);
     r->entry = tn_observation_new();
     if (!opts->file || *opts->file)
-        r->output.file = tn__text_option(opts->file, "log", &status);
+        r->output.file = tn__file_option("log_report", opts->file, "log", &status);
     tn_extension *made = tn__extension_of(&tn__log_report_kind, r, status);
     return opts->postprocess ? made : tn__extension_quiet(made);
 }

@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/memory.h"
 #include "core/object.h"
+#include "core/utf8.h"
 
 /* Those behind the last one keep their keys, as the next iteration's are mostly the same in the same order. */
 typedef struct entry {
@@ -135,6 +136,8 @@ static entry *place(tn_observation *observation, const char *key)
         return append_kept(observation);
     uint64_t hash = tn__hash(key, strlen(key), 0);
     entry *found = find_hashed(observation, key, hash);
+    if (!found && tn__check_utf8("report", "the key", key) != TN_OK)
+        return NULL;
     if (!found)
         found = append(observation, key, hash);
     if (!found)

@@ -44,7 +44,7 @@ tn_extension *tn_observe_value(const char *key, double (*value)(tn_trainer *trai
     if (o && (!key || !value))
         status = tn__fail_null("observe_value", "a key and a function");
     if (o)
-        *o = (observing){.key = tn__text_option(key, NULL, &status), .value = value, .user = user};
+        *o = (observing){.key = tn__key_option("observe_value", key, NULL, &status), .value = value, .user = user};
     return tn__extension_of(&observe_kind, o, status);
 }
 
@@ -75,7 +75,7 @@ tn_extension *tn_observe_lr_with(const tn_observe_lr_opts *opts)
     observing *o = tn__calloc(1, sizeof *o);
     tn_status status = TN_OK;
     if (o) {
-        o->key = tn__text_option(opts->key, "lr", &status);
+        o->key = tn__key_option("observe_lr", opts->key, "lr", &status);
         o->optimizer = tn__text_option(opts->optimizer, NULL, &status);
         o->value = learning_rate;
         o->user = o;
@@ -174,9 +174,9 @@ tn_extension *tn_micro_average_with(const char *numerator, const char *denominat
     m->every = tn__each_epoch(opts ? opts->every : NULL, &status);
     if (!numerator || !denominator || !result)
         status = tn__fail_null("micro_average", "three keys");
-    m->numerator = tn__text_option(numerator, NULL, &status);
-    m->denominator = tn__text_option(denominator, NULL, &status);
-    m->result = tn__text_option(result, NULL, &status);
+    m->numerator = tn__key_option("micro_average", numerator, NULL, &status);
+    m->denominator = tn__key_option("micro_average", denominator, NULL, &status);
+    m->result = tn__key_option("micro_average", result, NULL, &status);
     m->sums = tn_summary_new_with(NULL);
     return tn__extension_of(&micro_kind, m, status);
 }

@@ -10,7 +10,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/error.h"
@@ -19,6 +21,7 @@
 #include "io/archive.h"
 #include "io/file.h"
 #include "optim/optimizer.h"
+#include "train/ext.h"
 #include "train/parts.h"
 #include "train/run.h"
 #include "train/snapshot.h"
@@ -130,6 +133,58 @@ tn_status tn__output_open(tn__run *run)
     clear_left_overs(run, run->folder >= 0);
     run->guards = holds_results(run);
     return probe(run);
+}
+
+/* ---- what an earlier run has left ---- */
+
+#define OTHERS_SHOWN 6
+
+typedef struct others {
+    char **name;
+    size_t count, capacity;
+} others;
+
+static bool is_other(const tn__run *run, int folder, const char *name)
+{
+    struct stat file;
+    return *name != '.' && fstatat(folder, name, &file, 0) == 0 && S_ISREG(file.st_mode) &&
+           !tn__output_reserved(name) && !tn__output_writes(run->trainer, name);
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Without memory for all of them, those that there is memory for. */
+static void find_others(const tn__run *run, others *found)
+{
+    DIR *folder = opendir(run->out);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        if (is_other(run, dirfd(folder), entry->d_name) &&
+            tn__grow((void **)&found->name, &found->capacity, found->count + 1, sizeof *found->name) &&
+            (found->name[found->count] = tn__strdup(entry->d_name)))
+            found->count++;
+    if (folder)
+        closedir(folder);
+    if (found->count)
+        qsort(found->name, found->count, sizeof *found->name, by_name);
+}
+
+void tn__output_tell_others(const tn__run *run)
+{
+    others found = {0};
+    if (run->guards && run->resumed < 0)
+        find_others(run, &found);
+    tn__text names = {0};
+    for (size_t i = 0; i < found.count && i < OTHERS_SHOWN; i++)
+        tn__text_addf(&names, "%s%s", i ? ", " : "", found.name[i]);
+    if (found.count > OTHERS_SHOWN)
+        tn__text_addf(&names, " and %zu more", found.count - OTHERS_SHOWN);
+    if (found.count && !names.failed)
+        tn__log(TN__LOG_NOTE, "train", "%s has files that this run does not write, which stay as they are: %s",
+                run->out, names.data);
+    tn__free(names.data);
+    for (size_t i = 0; i < found.count; i++)
+        tn__free(found.name[i]);
+    tn__free(found.name);
 }
 
 /* ---- what is written ---- */

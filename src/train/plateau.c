@@ -130,7 +130,7 @@ tn_extension *tn_reduce_on_plateau_with(const char *attribute, const char *key, 
     if (!attribute || !key)
         status = tn__fail_null(OPERATION, "the names of an attribute and of an observed value");
     p->name = tn__text_option(attribute, NULL, &status);
-    p->key = tn__text_option(key, NULL, &status);
+    p->key = tn__key_option("reduce_on_plateau", key, NULL, &status);
     p->optimizer = tn__text_option(opts->optimizer, NULL, &status);
     p->summary = tn_summary_new_with(NULL);
     p->factor = TN__OPTION(opts, factor, 0.1);

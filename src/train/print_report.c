@@ -201,6 +201,6 @@ tn_extension *tn_print_report_with(int count, const char *const *keys, const tn_
     tn_status status = tn__keys_copy(&p->keys, OPERATION, count, keys);
     p->stream = opts->stream ? opts->stream : stdout;
     p->log = tn__text_option(opts->log, NULL, &status);
-    p->output.file = tn__text_option(opts->file, NULL, &status);
+    p->output.file = tn__file_option("print_report", opts->file, NULL, &status);
     return tn__extension_quiet(tn__extension_of(&tn__print_report_kind, p, status));
 }

@@ -301,7 +301,7 @@ tn_extension *tn_profile_with(const tn_profile_opts *opts)
     tn_status status = TN_OK;
     p->first = TN__OPTION(opts, first, 11);
     p->count = TN__OPTION(opts, count, 10);
-    p->output.file = tn__text_option(opts ? opts->file : NULL, "profile", &status);
+    p->output.file = tn__file_option("profile", opts ? opts->file : NULL, "profile", &status);
     if (p->first < 1 || p->count < 1 || p->count > 1000000)
         status = tn__fail(TN_ERR_VALUE, OPERATION,
                           "expected .first from 1 on and 1 to 1000000 iterations, got %" PRId64 " and %" PRId64,

@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/object.h"
 #include "core/options.h"
+#include "core/utf8.h"
 #include "nn/layer.h"
 #include "train/observation.h"
 
@@ -108,6 +109,9 @@ tn_status tn_reporter_add(tn_reporter *reporter, const char *name, const tn_laye
         return status;
     if (!name || !layer)
         return tn__fail(TN_ERR_VALUE, "reporter_add", "expected a name and a layer, got NULL");
+    status = tn__check_utf8("reporter_add", "the name", name);
+    if (status != TN_OK)
+        return status;
     char *copy = tn__strdup(name);
     known *found = known_of(reporter, layer);
     if (!copy || (!found && !tn__grow((void **)&reporter->known, &reporter->known_capacity, reporter->known_count + 1,

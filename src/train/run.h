@@ -89,6 +89,8 @@ tn_status tn__output_open(tn__run *run);
 void tn__output_close(tn__run *run);
 /* Gives the trainer its snapshot, and the extension that writes the log, the model and the curve. */
 tn_status tn__output_extend(tn__run *run);
+/* Names the files of an earlier run that this one does not write: they stay, and are not its own. */
+void tn__output_tell_others(const tn__run *run);
 /* The iteration that the run could be resumed from now; -1: none. */
 int64_t tn__output_snapshot(const tn__run *run);
 /* Whether a run's folder has a file of that name in any case. */

@@ -186,7 +186,7 @@ tn_extension *tn_variable_statistics_plot_with(int count, tn_array *const *array
     tn_status status = TN_OK;
     p->every = tn__each_epoch(opts->every, &status);
     p->stride = 1;
-    p->output.file = tn__text_option(opts->file, "statistics.svg", &status);
+    p->output.file = tn__file_option("variable_statistics_plot", opts->file, "statistics.svg", &status);
     p->rows = tn__alloc(MOST_ROWS * COLUMNS * sizeof *p->rows);
     p->arrays = count > 0 ? tn__alloc((size_t)count * sizeof *p->arrays) : NULL;
     if (count < 1 || !arrays)

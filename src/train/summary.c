@@ -10,6 +10,7 @@
 #include "comm/comm.h"
 #include "core/memory.h"
 #include "core/object.h"
+#include "core/utf8.h"
 #include "engine/engine.h"
 #include "train/meter.h"
 #include "train/observation.h"
@@ -107,6 +108,8 @@ static entry *place(tn_summary *summary, const char *key, tn_device device)
         summary->next = (size_t)(found + 1 - summary->entries) % summary->count;
         return found;
     }
+    if (tn__check_utf8("summary", "the key", key) != TN_OK)
+        return NULL;
     entry made = {.key = tn__strdup(key),
                   .value = tn_meter_new(device),
                   .square = summary->deviations ? tn_meter_new(device) : NULL,

@@ -290,6 +290,8 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
     tn_archive_free(snapshot);
     if (status == TN_OK)
         say_what(run, train, test, opts->resume);
+    if (status == TN_OK && run->out && !run->follows)
+        tn__output_tell_others(run);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "comm/comm.h"
 #include "core/clock.h"
 #include "core/options.h"
+#include "core/utf8.h"
 #include "optim/optimizer.h"
 #include "train/observation.h"
 #include "train/parts.h"
@@ -136,6 +137,8 @@ static char *free_name(const tn_trainer *trainer, const char *name)
                  "an extension cannot be named \"%s\": expected a name without '/', other than \"training\"", name);
         return NULL;
     }
+    if (tn__check_utf8("extend", "the extension's name", name) != TN_OK)
+        return NULL;
     char *made = tn__strdup(name);
     for (int i = 1; made && registered(trainer, made); i++) {
         tn__free(made);

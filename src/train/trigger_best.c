@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/log.h"
 #include "core/options.h"
+#include "core/utf8.h"
 #include "train/chainer.h"
 #include "train/ext.h"
 #include "train/meter.h"
@@ -37,6 +38,9 @@ static tn_status watched_init(watched *w, const char *operation, const char *key
     w->check = check;
     if (!key || !*key)
         return tn__fail(TN_ERR_VALUE, operation, "expected the key of a reported value, got %s", key ? "\"\"" : "NULL");
+    status = tn__check_utf8(operation, "the key", key);
+    if (status != TN_OK)
+        return status;
     if (!w->check)
         w->check = tn_every(1, TN_EPOCH);
     status = tn__trigger_raise(w->check);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "array/guard.h"
 #include "core/options.h"
+#include "core/utf8.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
 #include "train/observation.h"
@@ -37,7 +38,7 @@ static tn_status check_name(const tn_updater *updater, const char *name, bool lo
         return tn__fail(TN_ERR_NAME, "updater", "expected another name for %s than \"%s\", %s",
                         loader ? "a loader" : "an optimizer", name,
                         taken ? "which is taken" : "without '/', not empty");
-    return TN_OK;
+    return tn__check_utf8("updater", loader ? "a loader's name" : "an optimizer's name", name);
 }
 
 static tn_status add_loader(tn_updater *updater, const char *name, tn_loader *loader)

@@ -346,6 +346,43 @@ static void test_extended(void **state)
     expect("train digits --extend log --plot main/los --epochs 1 --out c", 0, "", "main/los|did you mean 'main/loss'");
 }
 
+/* A second run into a folder: what the first one has left and this one does not write is named, the rest is not. And
+ * both logs of a folder are drawn. */
+static void test_used_folder(void **state)
+{
+    (void)state;
+    static const char words[] = "train digits --epochs 1 --out a --log log --extend profile:first=2,count=2 "
+                                "--extend dump-graph";
+    char line[512];
+    snprintf(line, sizeof line, "%s --plot main/loss,file=x.svg --extend best-model --extend tensorboard", words);
+    command_result got = command_run(folder, line);
+    assert_int_equal(got.code, 0);
+    assert_null(strstr(got.err, "does not write"));
+    command_free(&got);
+    got = command_run(folder, words);
+    assert_int_equal(got.code, 0);
+    const char *others = strstr(got.err, "a has files that this run does not write, which stay as they are: best.saf");
+    assert_true(others && strstr(others, "events.out.tfevents") && strstr(others, "x.svg"));
+    static const char *const own[] = {"log", "cg.", "profile", "snapshot", "model.", "curve"};
+    for (int i = 0; i < TN__COUNT_OF(own); i++)
+        assert_null(strstr(others + sizeof "a has files that this run does not write", own[i]));
+    command_free(&got);
+    assert_true(test_exists(test_path(folder, "a/x.svg")));
+    got = command_run(folder, "train digits --epochs 2 --out a --resume");
+    assert_int_equal(got.code, 0);
+    assert_null(strstr(got.err, "does not write"));
+    command_free(&got);
+    got = command_run(folder, "plot a --keys train_loss,main/loss --out both.svg");
+    assert_int_equal(got.code, 0);
+    assert_string_equal(got.err, "");
+    command_free(&got);
+    char *svg = test_read(test_path(folder, "both.svg"), NULL);
+    assert_true(strstr(svg, ">train_loss<") && strstr(svg, ">main/loss<"));
+    free(svg);
+    expect("train digits --epochs 1 --out a --log /x", 2, "", "--log|absolute path '/x'");
+    expect("train digits --epochs 1 --out a --plot main/loss,file=/x.svg", 2, "", "--plot|absolute path '/x.svg'");
+}
+
 /* Out of memory is a failure wherever it comes, not wrong usage. */
 static void test_no_memory(void **state)
 {
@@ -492,6 +529,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
         CASE(test_train_and_eval), CASE(test_extended),        CASE(test_no_memory),       CASE(test_rate),
+        CASE(test_used_folder),
         CASE(test_kill_and_resume), CASE(test_interrupt),
         CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
         CASE(test_signals_afterwards), CASE(test_caches), CASE(test_warm),

@@ -133,8 +133,8 @@ static void test_reports(void **state)
         parts p = parts_new(false);
         tn_extend(p.trainer, tn_log_report());
         tn_extend(p.trainer, tn_plot_report(TN_KEYS_OF("main/loss", "validation/main/loss")));
-        tn_extend(p.trainer, tn_print_report_with(TN_KEYS_OF("epoch", "iteration"),
-                                                TN_OPTS(tn_print_report_opts, .stream = table)));
+        tn_extend(p.trainer, tn_print_report_of(TN_KEYS_OF("epoch", "iteration"),
+                                                .stream = table));
         tn_extend_function(p.trainer, count_waits, &counted, .priority = 0);
         if (tn_trainer_run(p.trainer) != TN_OK)
             fail_msg("%s", tn_error());

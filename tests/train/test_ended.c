@@ -376,7 +376,7 @@ static void test_table(void **state)
         tn_trainer *trainer = setup_trainer(&s, TN_EVERY(runs[i].epochs, TN_EPOCH));
         tn_extend(trainer, tn_snapshot(.autoload = true));
         tn_extend(trainer, tn_log_report());
-        tn_extend(trainer, tn_print_report_with(TN_KEYS_OF("epoch"), TN_OPTS(tn_print_report_opts, .stream = stream)));
+        tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("epoch"), .stream = stream));
         run_well(trainer);
         free_run(trainer, &s);
         rewind(stream);

@@ -60,8 +60,8 @@ static tn_trainer *build(setup *s, const char *out, death *d, FILE *silent)
     tn_extend(trainer, tn_fail_on_nan());
     tn_extend(trainer, tn_log_report());
     tn_extend(trainer, tn_log_report(.file = "often", .every = TN_EVERY(3, TN_ITERATION)));
-    tn_extend(trainer, tn_print_report_with(TN_KEYS_OF("epoch", "main/loss", "validation/main/loss", "lr"),
-                                            TN_OPTS(tn_print_report_opts, .file = "table")));
+    tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("epoch", "main/loss", "validation/main/loss", "lr"),
+                                            .file = "table"));
     tn_extend(trainer, tn_plot_report(TN_KEYS_OF("main/loss", "validation/main/loss"),
                                       .every = TN_EVERY(2, TN_ITERATION)));
     tn_array *const arrays[] = {tn_param(s->model, 0), tn_param(s->model, 1)};

@@ -73,8 +73,8 @@ static tn_trainer *build(setup *s, looks *l, FILE *silent)
     tn_extend(trainer, tn_parameter_statistics(), .trigger = TN_EVERY(100, TN_ITERATION));
     tn_extend(trainer, tn_fail_on_nan());
     tn_extend(trainer, tn_log_report(.every = TN_EVERY(10, TN_ITERATION)));
-    tn_extend(trainer, tn_print_report_with(TN_KEYS_OF("epoch", "main/loss"),
-                                            TN_OPTS(tn_print_report_opts, .file = "table")));
+    tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("epoch", "main/loss"),
+                                            .file = "table"));
     tn_extend(trainer, tn_plot_report(TN_KEYS_OF("main/loss", "place"), .every = TN_EVERY(1, TN_ITERATION)));
     tn_array *const arrays[] = {tn_param(s->model, 0), tn_param(s->model, 1)};
     tn_extend(trainer, tn_variable_statistics_plot(2, arrays, .every = TN_EVERY(20, TN_ITERATION)));

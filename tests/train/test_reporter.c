@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports: keys, scopes, weights, means; and evaluations. */
 #include <pthread.h>
+#include <tanso/extensions.h>
 #include "trainer_setup.h"
 
 static tn_status test_report_of(const tn_layer *layer, double value)
@@ -460,9 +461,65 @@ static void test_bad_updaters(void **state)
     setup_free(&s);
 }
 
+/* Names that could be neither logged nor saved are refused where they are given, told with their bytes. */
+static void test_bad_names(void **state)
+{
+    (void)state;
+    static const char bad[] = "lo\xffss", told[] = "lo\\xffss\" is not valid UTF-8";
+    setup s = setup_new(10, 4, "linear:3", "sgd");
+    tn_observation *seen = tn_observation_new();
+    tn_summary *means = tn_summary_new();
+    tn_reporter *reporter = tn_reporter_new();
+    tn_reporter_add(reporter, "main", s.model);
+#define BAD_NAME(call) \
+    do { \
+        if ((call) == TN_OK) \
+            fail_msg("%s is taken", #call); \
+        check_latched(TN_ERR_VALUE, told); \
+    } while (0)
+    BAD_NAME(tn_observation_set_number(seen, bad, 1, 0));
+    TN_SCOPE BAD_NAME(tn_observation_set(seen, bad, tn_ones(TN_SHAPE(1)), 0));
+    BAD_NAME(tn_summary_add_number(means, bad, 1, 0));
+    BAD_NAME(tn_reporter_add(reporter, bad, s.model));
+    TN_REPORTER(reporter, seen) {
+        BAD_NAME(tn_report_number(s.model, bad, 1));
+        TN_SCOPE BAD_NAME(tn_report(NULL, bad, tn_ones(TN_SHAPE(1))));
+        assert_int_equal(tn_report_number(s.model, "p\xc3\xa4th \xe2\x82\xac \xf0\x9f\x98\x80", 1), TN_OK);
+    }
+    assert_int_equal(tn_observation_count(seen), 1);
+    tn_extension *const extensions[] = {
+        tn_plot_report(TN_KEYS_OF("a", bad)),
+        tn_plot_report(TN_KEYS_OF("a"), .x_key = bad),
+        tn_micro_average("a", "b", bad),
+        tn_observe_lr(.key = bad),
+        tn_reduce_on_plateau("lr", bad),
+        tn_dump_graph(bad),
+    };
+    check_latched(TN_ERR_VALUE, told); /* the first */
+    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
+        assert_int_equal(tn_extension_status(extensions[i]), TN_ERR_VALUE);
+        tn_clear_error();
+        tn_extension_free(extensions[i]);
+    }
+    tn_trigger *trigger = tn_max_value(bad);
+    check_latched(TN_ERR_VALUE, told);
+    tn_trigger_free(trigger);
+    tn_trainer *trainer = tn_trainer_new(tn_standard_updater(s.loader, s.optimizer), .out = folder);
+    BAD_NAME(tn_extend(trainer, tn_observe_lr(), .name = bad));
+    tn_trainer_free(trainer);
+    tn_updater *updater = tn_standard_updater(s.loader, s.optimizer, .loaders = TN_LOADERS({bad, s.test_loader}));
+    check_latched(TN_ERR_VALUE, told);
+    tn_updater_free(updater);
+    tn_reporter_free(reporter);
+    tn_summary_free(means);
+    tn_observation_free(seen);
+    setup_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_bad_names, set_up, tear_down),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_watching),

@@ -383,6 +383,7 @@ static void trainers(void)
                    .trigger = tn_best_value("main/loss", greater, NULL)));
     DONE(tn_extend(all, tn_log_report(.file = "log")));
     DONE(tn_extend(all, tn_print_report("epoch", "main/loss")));
+    DONE(tn_extend(all, tn_print_report_of(TN_KEYS_OF("epoch", "main/loss"), .file = "table", .log = "LogReport")));
     DONE(tn_extend(all, tn_plot_report(TN_KEYS_OF("main/loss", "lr"), .file = "plot.svg", .scale = TN_SCALE_LOG)));
     DONE(tn_extend(all, tn_progress_bar(.every = 10)));
     DONE(tn_extend(all, tn_micro_average("right", "all", "ratio")));
