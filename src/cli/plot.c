@@ -49,7 +49,9 @@ const tn__command tn__command_plot = {
     .arguments = "DIR...",
     .summary = "compare runs in one picture",
     .text = "Draws the figures of one or more runs beside one another: a panel a figure, a curve a run. DIR\n"
-            "is a folder that 'tanso train' wrote (its log.jsonl), or one of a trainer with a log report.",
+            "is a folder that 'tanso train' wrote (its log.jsonl), or one of a trainer with a log report (its\n"
+            "log). Of a folder that has both, a figure is taken from log.jsonl, and from log what is not in\n"
+            "there: --keys main/loss.",
     .examples = "  tanso plot runs/digits runs/other\n"
                 "  tanso plot runs/* --keys test_loss --out losses.png\n",
     .flags = flags,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs beside one another in one picture: a panel a figure, a curve a run. Figures are read from what runs write into
- * their folders: log.jsonl of tn_train, else the log of a log report. Both are JSON objects of numbers by name, one
- * after another; whatever stands between them, and an entry that a crash has cut off, is passed over.
+ * their folders: log.jsonl of tn_train and, what is not in there, the log of a log report. Both are JSON objects of
+ * numbers by name, one after another; whatever stands between them, and an entry that a crash has cut off, is passed
+ * over.
  */
 #include <errno.h>
 #include <math.h>
@@ -102,37 +103,53 @@ static bool next_entry(reader *r, const char *x_key, int count, const char *cons
 
 /* ---- a run's curves ---- */
 
-static tn_status read_log(const char *folder, uint8_t **text)
+/* NULL, and no error, where there is no such file. */
+static tn_status read_log(const char *folder, const char *name, uint8_t **text)
 {
-    static const char *const names[] = {"log.jsonl", "log"};
-    for (int i = 0; i < 2; i++) {
-        char *path = tn__format("%s/%s", folder, names[i]);
-        size_t size;
-        bool there = path && access(path, F_OK) == 0;
-        tn_status status = !path   ? tn__fail_memory(OPERATION, strlen(folder))
-                           : there ? tn__file_read(OPERATION, path, LOG_LIMIT, text, &size)
-                                   : TN_OK;
-        tn__free(path);
-        if (there || status != TN_OK)
-            return status;
-    }
-    return tn__fail(TN_ERR_IO, OPERATION,
-                    "'%s' holds no log.jsonl, as 'tanso train' writes, nor a log of a log report: name the folder of a "
-                    "run", folder);
+    char *path = tn__format("%s/%s", folder, name);
+    size_t size;
+    tn_status status = !path                    ? tn__fail_memory(OPERATION, strlen(folder))
+                       : access(path, F_OK) == 0 ? tn__file_read(OPERATION, path, LOG_LIMIT, text, &size)
+                                                 : TN_OK;
+    tn__free(path);
+    return status;
 }
 
+/* What a log has of the curves that are `wanted`. */
+static tn_status add_points(const char *text, const char *x_key, int count, const char *const *keys,
+                            const bool *wanted, tn__thinned *curves, int *entries)
+{
+    tn_status status = TN_OK;
+    reader r = {.at = text};
+    for (entry e; status == TN_OK && next_entry(&r, x_key, count, keys, &e); ++*entries)
+        for (int i = 0; i < count && status == TN_OK && isfinite(e.x); i++)
+            if (wanted[i] && isfinite(e.y[i]))
+                status = tn__thinned_add(&curves[i], e.x, e.y[i]);
+    return status;
+}
+
+/* A figure is taken from the first of the two that has it. */
 static tn_status read_curves(const char *folder, const char *x_key, int count, const char *const *keys,
                              tn__thinned *curves)
 {
-    uint8_t *text = NULL;
-    tn_status status = read_log(folder, &text);
-    reader r = {.at = (const char *)text};
-    int entries = 0;
-    for (entry e; status == TN_OK && next_entry(&r, x_key, count, keys, &e); entries++)
-        for (int i = 0; i < count && status == TN_OK && isfinite(e.x); i++)
-            if (isfinite(e.y[i]))
-                status = tn__thinned_add(&curves[i], e.x, e.y[i]);
-    tn__free(text);
+    static const char *const names[] = {"log.jsonl", "log"};
+    tn_status status = TN_OK;
+    int entries = 0, found = 0;
+    for (int k = 0; k < 2 && status == TN_OK; k++) {
+        bool wanted[PANELS_MOST];
+        for (int i = 0; i < count; i++)
+            wanted[i] = curves[i].count == 0;
+        uint8_t *text = NULL;
+        status = read_log(folder, names[k], &text);
+        if (status == TN_OK && text)
+            status = add_points((const char *)text, x_key, count, keys, wanted, curves, &entries);
+        found += text != NULL;
+        tn__free(text);
+    }
+    if (status == TN_OK && !found)
+        return tn__fail(TN_ERR_IO, OPERATION,
+                        "'%s' holds no log.jsonl, as 'tanso train' writes, nor a log of a log report: name the folder "
+                        "of a run", folder);
     if (status == TN_OK && entries == 0)
         status = tn__fail(TN_ERR_FORMAT, OPERATION, "the log of '%s' holds no whole entry", folder);
     return status;

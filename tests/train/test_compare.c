@@ -57,6 +57,33 @@ static void test_both_logs(void **state)
     free(svg);
 }
 
+/* A folder with both: each figure from log.jsonl, and from the other what that does not have, of which nothing is
+ * warned. */
+static void test_folder_of_both(void **state)
+{
+    (void)state;
+    const char *run = run_folder("run", "log.jsonl",
+                                 "{\"epoch\": 1, \"train_loss\": 0.5, \"test_loss\": null}\n"
+                                 "{\"epoch\": 2, \"train_loss\": 0.4, \"test_loss\": null}\n");
+    test_write(test_path(run, "log"), "[\n    {\"main/loss\": 100, \"validation/main/loss\": 30, \"epoch\": 1},\n"
+                                      "    {\"main/loss\": 200, \"validation/main/loss\": 20, \"epoch\": 2}\n]\n");
+    const char *path = test_path(folder, "x.svg");
+    assert_int_equal(tn_plot_runs(1, &run, path), TN_OK);
+    char *svg = drawn();
+    assert_int_equal(test_count(svg, ">train_loss<"), 1);
+    assert_int_equal(test_count(svg, ">200<"), 0); /* not of the other log, */
+    assert_int_equal(test_count(svg, ">test_loss<"), 1);
+    assert_int_equal(test_count(svg, ">30<"), 1); /* but where this one has none */
+    free(svg);
+    const char *const keys[] = {"main/loss", "train_loss", NULL};
+    assert_int_equal(tn_plot_runs(1, &run, path, .keys = keys), TN_OK);
+    svg = drawn();
+    assert_int_equal(test_count(svg, ">main/loss<"), 1);
+    assert_int_equal(test_count(svg, ">train_loss<"), 1);
+    assert_int_equal(test_count(svg, ">200<"), 1);
+    free(svg);
+}
+
 static void test_bad(void **state)
 {
     (void)state;
@@ -105,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_logs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_folder_of_both, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_any_text, set_up, tear_down),
     };
