@@ -260,8 +260,8 @@ typedef struct tn_extension_kind {
     tn_status (*after)(tn_trainer *trainer, void *user);
     /* When a run is stopped by its flag, between two iterations. */
     tn_status (*on_stop)(tn_trainer *trainer, void *user);
-    /* When the run fails; the error is not latched meanwhile, and told by tn_trainer_error. Own errors are only
-     * shown. */
+    /* When the run fails after all extensions have been initialized, in a call before training, too; the error is not
+     * latched meanwhile, and told by tn_trainer_error. Own errors are only shown. */
     void (*on_error)(tn_trainer *trainer, void *user);
     /* At the end of a run, however it ends. */
     void (*finalize)(tn_trainer *trainer, void *user);
@@ -324,9 +324,9 @@ TN_API tn_status tn_trainer_status(const tn_trainer *trainer);
 /*
  * Runs until the stop trigger fires, the flag is raised, or something fails. Each iteration: the update, then the
  * extensions by falling priority, those of one priority in the order of registration, each when its trigger fires,
- * which is asked right before. TN_OK, also for a run that was stopped (tn_trainer_stopped). A failure is shown, told to
- * the extensions (on_error), and latched when all are finalized; another call then goes on from where it stood. After a
- * run that has ended by its trigger another call is TN_ERR_STATE.
+ * which is asked right before. TN_OK, also for a run that was stopped (tn_trainer_stopped). A failure is shown and told
+ * to the extensions (on_error), unless one of them could not even be initialized, and latched when all are finalized;
+ * another call then goes on from where it stood. After a run that has ended by its trigger another one is TN_ERR_STATE.
  */
 TN_API tn_status tn_trainer_run(tn_trainer *trainer);
 /* Whether the last run was ended by its flag or a signal. */
@@ -420,7 +420,9 @@ typedef struct tn_snapshot_opts {
  * waits for the disk.
  *
  * A model whose weights were finite and have become NaN or infinite is not saved, neither alone nor with its trainer,
- * which is warned of once, until they are finite again: the last good files stay, and are what .autoload finds.
+ * which is warned of once, until they are finite again: the last good files stay, and are what .autoload finds. Weights
+ * that are not finite in the first snapshot may be meant to be so: they are saved, and warned of once, with the name of
+ * the first such array.
  */
 TN_API tn_extension *tn_snapshot_with(const tn_snapshot_opts *opts);
 /* The same for one object by a function that serializes it, as one that calls tn_serialize_layer with its name; the

@@ -111,11 +111,7 @@ static tn_status before_training(tn_trainer *trainer)
 static tn_status begin(tn_trainer *trainer)
 {
     tn_status status = CALL_STAGE(trainer, prepare);
-    if (status == TN_OK)
-        status = CALL_STAGE(trainer, initialize);
-    if (status == TN_OK && tn_trainer_iteration(trainer) == 0)
-        status = before_training(trainer);
-    return status;
+    return status == TN_OK ? CALL_STAGE(trainer, initialize) : status;
 }
 
 static void show_and_forget(const tn_trainer *trainer, const char *when)
@@ -128,9 +124,11 @@ static void show_and_forget(const tn_trainer *trainer, const char *when)
 /* The extensions hear of a failure with the thread clean, so that they can save what there is. */
 static void tell_failure(tn_trainer *trainer)
 {
+    char when[40] = "before training";
+    if (trainer->under_way)
+        snprintf(when, sizeof when, "iteration %lld", (long long)trainer->under_way);
     if (!trainer->quiet)
-        tn__log(TN__LOG_ERROR, "train", "iteration %lld: %s", (long long)trainer->under_way,
-                tn__error_message(trainer->failure));
+        tn__log(TN__LOG_ERROR, "train", "%s: %s", when, tn__error_message(trainer->failure));
     for (size_t i = 0; i < trainer->extension_count; i++) {
         const tn_extension *extension = trainer->extensions[i].extension;
         if (extension->kind->on_error)
@@ -167,7 +165,9 @@ static tn_status run(tn_trainer *trainer)
     tn_status status = begin(trainer);
     bool began = status == TN_OK;
     trainer->under_way = tn_trainer_iteration(trainer);
-    if (began)
+    if (began && tn_trainer_iteration(trainer) == 0)
+        status = before_training(trainer);
+    if (status == TN_OK)
         status = loop(trainer);
     trainer->failure = take_failure(status);
     if (trainer->failure && began)

@@ -72,6 +72,11 @@ bool tn__soundness_look(tn__soundness *weights, const tn_archive *archive, int64
         tn__log(TN__LOG_WARN, OPERATION,
                 "'%s' is not finite in iteration %lld: nothing is saved until it is, so that the last good snapshot "
                 "stays; tn_fail_on_nan ends a run that goes wrong", wrong, (long long)iteration);
+    if (wrong && !weights->sound && !weights->doubted)
+        tn__log(TN__LOG_WARN, OPERATION,
+                "'%s' is not finite in iteration %lld, the first that is looked at: it is saved all the same, as that "
+                "may be meant; tn_fail_on_nan ends a run that goes wrong", wrong, (long long)iteration);
+    weights->doubted |= wrong && !weights->sound;
     weights->refused = refused;
     weights->sound = weights->sound || !wrong;
     return !refused && !tn__latched();

@@ -9,11 +9,12 @@ typedef struct tn__soundness {
     const char *prefix; /* how names of weights begin; NULL: nobody knows, and all is well */
     bool sound;         /* they have been finite */
     bool refused;       /* the last ones were not any more */
+    bool doubted;       /* the first ones were not */
 } tn__soundness;
 
 /* Whether an archive's weights may be saved: not if they were finite and have an element that is NaN or infinite now,
  * as such a file would push out good ones, and be gone on from; the first is warned of. Where they never were finite,
- * that is meant. Reads devices; false, latched, if that fails. */
+ * that may be meant: they are, and the first is warned of, too. Reads devices; false, latched, if that fails. */
 bool tn__soundness_look(tn__soundness *weights, const tn_archive *archive, int64_t iteration);
 
 #endif

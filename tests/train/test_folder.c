@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "support/svg.h"
 #include "trainer_setup.h"
 
 static char told[65536];
@@ -234,6 +235,38 @@ static void test_iteration_of_a_failure(void **state)
     }
 }
 
+/* Weights that have never been finite are saved, as infinite ones may be meant, and told of once: by the array's name,
+ * with the trainer and alone, in a thread and without. */
+static void test_never_finite(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 8; kind++) {
+        bool alone = kind & 1, wait = kind & 2;
+        setup s = setup_new(10, 3, "linear:3 linear:2", "sgd");
+        setup_make_params(&s);
+        TN_SCOPE tn_assign(tn_param(s.model, 2), tn_full(TN_SHAPE(3, 2), kind & 4 ? NAN : -INFINITY));
+        tn_trainer *trainer = tn_trainer_new(tn_updater_of(take_one, s.loader, s.optimizer),
+                                             .stop = TN_EVERY(3, TN_ITERATION), .out = folder);
+        tn_extend(trainer, alone ? tn_snapshot_layer(s.model, "model_{iteration}", .wait = wait)
+                                 : tn_snapshot(.file = "model_{iteration}", .wait = wait),
+                  .trigger = TN_EVERY(1, TN_ITERATION));
+        listen_to(run_it, trainer);
+        assert_told(alone ? "'1.W' is not" : "'updater/model:main/1/W' is not");
+        assert_told("finite in iteration 1,");
+        assert_int_equal(test_count(told, "not finite"), 1);
+        for (int i = 1; i <= 3; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "model_%d.safetensors", i);
+            assert_int_equal(access(test_path(folder, name), F_OK), 0);
+        }
+        tn_trainer_free(trainer);
+        setup_free(&s);
+        tear_down(NULL);
+        set_up(NULL);
+    }
+    check_fine();
+}
+
 static void test_profile_too_late(void **state)
 {
     (void)state;
@@ -364,6 +397,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_number_decides, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_longer_than_wanted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_iteration_of_a_failure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_never_finite, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_profile_too_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lost_log, set_up, tear_down),

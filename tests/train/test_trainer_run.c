@@ -2,6 +2,7 @@
 /* The loop: order, names, the life of a run, errors, stopping, where a run stands. */
 #include <signal.h>
 #include <unistd.h>
+#include <tanso/extensions.h>
 #include "trainer_setup.h"
 
 /* ---- an extension that writes down what happens to it ---- */
@@ -20,7 +21,7 @@ static void note(diary *d, const char *what, const char *who)
 typedef struct writer {
     diary *diary;
     const char *name;
-    int64_t fails_at; /* the iteration of the call that fails; 0: none */
+    int64_t fails_at; /* the iteration of the call that fails, -1: before training; 0: none */
     bool all;         /* notes everything, not calls alone */
 } writer;
 
@@ -38,7 +39,7 @@ static tn_status writer_call(tn_trainer *trainer, void *user)
     writer *w = user;
     if (!w->all)
         note(w->diary, "", w->name);
-    if (w->fails_at && tn_trainer_iteration(trainer) == w->fails_at)
+    if (w->fails_at && tn_trainer_iteration(trainer) == (w->fails_at > 0 ? w->fails_at : 0))
         tn_slice_axis(tn_ones(TN_SHAPE(2)), 5, 0, 1, 1); /* latches */
     return TN_OK;
 }
@@ -125,6 +126,23 @@ static void test_failure(void **state)
     tn_trainer_free(trainer);
 }
 
+/* As one in an iteration does: a call before training that fails is told to all. Chainer tells nobody. */
+static void test_failure_before(void **state)
+{
+    (void)state;
+    diary d = {0};
+    tn_trainer *trainer = idle_trainer(TN_EVERY(5, TN_ITERATION));
+    tn_extend(trainer, writer_new(&d, "w", true, 0), .priority = 300, .call_before_training = true);
+    tn_extend(trainer, writer_new(&d, "bad", true, -1), .priority = 200, .call_before_training = true);
+    tn_extend(trainer, writer_new(&d, "a", true, 0));
+    assert_int_equal(tn_trainer_run(trainer), TN_ERR_INDEX);
+    check_latched(TN_ERR_INDEX, "axis");
+    assert_string_equal(d.text, "init w init bad init a on_error w on_error bad on_error a finalize w finalize bad "
+                                "finalize a");
+    assert_int_equal(tn_trainer_iteration(trainer), 0);
+    tn_trainer_free(trainer);
+}
+
 /* A function that gives a status and latches no error ends the run all the same, whichever it is. */
 static tn_status bare(tn_trainer *trainer, void *user)
 {
@@ -204,6 +222,24 @@ static void test_names(void **state)
 static void test_bad_parts(void **state)
 {
     (void)state;
+    tn_layer *net = tn_linear(2, .in = 2);
+    tn_array *const weight[] = {tn_param(net, 0)};
+    tn_extension *const elsewhere[] = {
+        tn_log_report(.file = "/x"),
+        tn_print_report_of(TN_KEYS_OF("epoch"), .file = "/x"),
+        tn_plot_report(TN_KEYS_OF("epoch"), .file = "/x.svg"),
+        tn_dump_graph("main/loss", .file = "/x.dot"),
+        tn_profile(.file = "/x"),
+        tn_variable_statistics_plot(1, weight, .file = "/x.svg"),
+        tn_snapshot(.file = "/x"),
+    };
+    assert_non_null(strstr(tn_error(), "absolute path '/x'")); /* the first one's */
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        assert_int_equal(tn_extension_status(elsewhere[i]), TN_ERR_VALUE);
+        tn_extension_free(elsewhere[i]);
+    }
+    tn_clear_error();
+    tn_layer_free(net);
     tn_trainer *trainer = idle_trainer(NULL);
     int calls = 0;
     assert_int_equal(tn_extend_function(trainer, count_call, &calls, .trigger = TN_EVERY(0, TN_EPOCH)), TN_ERR_VALUE);
@@ -325,6 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_failure_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bare_status, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_parts, set_up, tear_down),
