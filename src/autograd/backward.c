@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reverse-mode differentiation: lists the nodes between y and the leaves inputs first, then walks
+ * Reverse-mode differentiation: lists the nodes between y and the leaves inputs first (list.c), then walks
  * the list backwards and applies each node's gradient rule once, when the gradients from all its
  * consumers have been summed, in the order of the list. Both walks are loops, so the depth of a
  * graph does not matter.
@@ -15,131 +15,10 @@
 
 #include <tanso/autograd.h>
 
-/* The low halves of marks: a step's number, or one of these. */
-#define TARGET    UINT32_MAX       /* a target not yet visited */
-#define ELSEWHERE TN__ELSEWHERE    /* visited; leads to no target */
+#define ELSEWHERE TN__ELSEWHERE
 
 typedef tn__tape tape;
 typedef tn__tape_step step;
-typedef tn__tape_visit visit;
-
-#define AT_FIRST 64 /* items of each list to begin with: enough for most graphs, and little beside them */
-
-static tn_status mark(tape *t, tn__node *node, uint32_t low)
-{
-    return tn__marks_set(&t->marks, node, low) ? TN_OK : tn__fail_memory(t->operation, sizeof(tn__value_mark));
-}
-
-static uint32_t step_of(const tape *t, const tn__node *node)
-{
-    uint32_t low = 0;
-    return tn__marks_find(&t->marks, node, &low) && low != TARGET ? low : ELSEWHERE;
-}
-
-static bool is_target(const tape *t, const tn__node *node)
-{
-    uint32_t low = 0;
-    if (t->leaves)
-        return node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD);
-    return tn__marks_find(&t->marks, node, &low) && low == TARGET;
-}
-
-/* Number of inputs that gradients flow on to. */
-static int flows_to(const tn__node *node)
-{
-    return node->flags & TN__NODE_LEAF_VAR || !tn__rules[node->op] ? 0 : node->arity;
-}
-
-static bool is_worth_visiting(const tape *t, const tn__node *node)
-{
-    uint32_t low = 0;
-    if (t->by_flags && !(node->flags & TN__NODE_NEEDS_GRAD))
-        return false;
-    if (tn__marks_find(&t->marks, node, &low))
-        return low == TARGET;
-    if (t->by_flags)
-        return true;
-    return flows_to(node) > 0 && tn__dtype_inexact((tn_dtype)node->dtype);
-}
-
-static tn_status push(tape *t, tn__node *node)
-{
-    if (!tn__grow((void **)&t->stack, &t->stack_capacity, t->depth + 1, sizeof *t->stack))
-        return tn__fail_memory(t->operation, (t->depth + 1) * sizeof *t->stack);
-    t->stack[t->depth++] = (visit){node, 0, flows_to(node)};
-    return TN_OK;
-}
-
-/* Backward has gone through it for the last time. That a value's inputs are gone says so, as its flags are not written
- * while others may read them. */
-static bool is_spent(const tn__node *node)
-{
-    if (node->flags & TN__NODE_LEAF_VAR)
-        return false;
-    return node->flags & TN__NODE_SPENT || (node->storage && node->flags & TN__NODE_NEEDS_GRAD && !node->arity);
-}
-
-/* Appends the node's step, if it leads to a target; its inputs have theirs. */
-static tn_status finish(tape *t, tn__node *node, int inputs)
-{
-    if (node->flags & TN__NODE_RELEASED)
-        return tn__error_raise(node->error);
-    if (t->leaves && node->flags & TN__NODE_LEAF_VAR && node->flags & TN__NODE_SPENT)
-        return tn__fail(TN_ERR_STATE, t->operation,
-                        "a parameter or marked array was written into (by an assignment, a load or tn_step) after this "
-                        "was computed from it, so its gradient would be that of a value it no longer has; call "
-                        "tn_backward first, or compute this anew");
-    step s = {.node = node, .first = t->input_count, .inputs = inputs, .target = is_target(t, node)};
-    bool leads = s.target;
-    if (!tn__grow((void **)&t->inputs, &t->input_capacity, t->input_count + (size_t)s.inputs, sizeof *t->inputs))
-        return tn__fail_memory(t->operation, (t->input_count + (size_t)s.inputs) * sizeof *t->inputs);
-    for (int i = 0; i < s.inputs; i++) {
-        bool none = t->by_flags && !(node->in[i]->flags & TN__NODE_NEEDS_GRAD);
-        uint32_t in = t->inputs[s.first + (size_t)i] = none ? ELSEWHERE : step_of(t, node->in[i]);
-        leads = leads || in != ELSEWHERE;
-    }
-    if ((t->leaves || leads) && is_spent(node))
-        return tn__fail(TN_ERR_STATE, t->operation,
-                        "backward has gone through this graph before (here: through '%s') and let it go; give the "
-                        "first tn_backward .retain_graph = true",
-                        tn__ops[node->op].name);
-    if (!leads)
-        return mark(t, node, ELSEWHERE);
-    if (!tn__grow((void **)&t->steps, &t->capacity, t->count + 1, sizeof *t->steps))
-        return tn__fail_memory(t->operation, (t->count + 1) * sizeof *t->steps);
-    tn_status status = mark(t, node, (uint32_t)t->count);
-    t->steps[t->count++] = s;
-    t->input_count += (size_t)s.inputs;
-    return status;
-}
-
-static tn_status reserve(tape *t)
-{
-    if (tn__grow((void **)&t->stack, &t->stack_capacity, AT_FIRST, sizeof *t->stack) &&
-        tn__grow((void **)&t->steps, &t->capacity, AT_FIRST, sizeof *t->steps) &&
-        tn__grow((void **)&t->inputs, &t->input_capacity, AT_FIRST, sizeof *t->inputs))
-        return TN_OK;
-    return tn__fail_memory(t->operation, AT_FIRST * sizeof *t->steps);
-}
-
-static tn_status list_steps(tape *t, tn__node *y)
-{
-    tn_status status = reserve(t);
-    if (status == TN_OK)
-        status = push(t, y);
-    while (status == TN_OK && t->depth > 0) {
-        visit *top = &t->stack[t->depth - 1];
-        if (top->next < top->end) {
-            tn__node *input = top->node->in[top->next++];
-            if (is_worth_visiting(t, input))
-                status = push(t, input);
-        } else {
-            t->depth--;
-            status = finish(t, top->node, top->end);
-        }
-    }
-    return status;
-}
 
 /*
  * The gradient of a real loss by a complex number z = x + iy is dL/dx + i dL/dy, PyTorch's convention: the direction of
@@ -237,7 +116,7 @@ static tn_status retain_all(tape *t)
     int count = tn__pending_handles(&handles);
     for (int i = 0; i < count; i++) {
         tn__node *node = handles[i]->node;
-        if (step_of(t, node) == ELSEWHERE || node->var)
+        if (tn__tape_step_of(t, node) == ELSEWHERE || node->var)
             continue;
         node->var = tn__array_var(tn__handle_array(handles[i]));
         if (!node->var)
@@ -279,7 +158,7 @@ static void spend(tape *t)
 {
     for (size_t i = 0; i < t->count; i++) {
         tn__node *node = t->steps[i].node;
-        if (flows_to(node) == 0)
+        if (tn__flows_to(node) == 0)
             continue;
         if (node->storage)
             tn__node_let_go(node);
@@ -362,7 +241,7 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
         return tn__fail(TN_ERR_STATE, t.operation,
                         "expected an array computed, while gradients are recorded, from parameters or from arrays "
                         "marked with tn_requires_grad; this one depends on none, or was detached");
-    status = list_steps(&t, y);
+    status = tn__tape_list(&t, y);
     if (status == TN_OK && opts->retain_grad)
         status = retain_all(&t);
     if (status == TN_OK && t.count > 0)
@@ -396,12 +275,12 @@ static tn_status list_to(tape *t, tn__node *y, int count, tn__node *const *xs, u
     t->count = t->input_count = t->depth = 0;
     tn_status status = TN_OK;
     for (int i = 0; i < count && status == TN_OK; i++)
-        status = mark(t, xs[i], TARGET);
+        status = tn__tape_aim(t, xs[i]);
     if (status == TN_OK)
-        status = list_steps(t, y);
+        status = tn__tape_list(t, y);
     *all = true;
     for (int i = 0; i < count && status == TN_OK; i++) {
-        found[i] = step_of(t, xs[i]);
+        found[i] = tn__tape_step_of(t, xs[i]);
         *all = *all && found[i] != ELSEWHERE;
     }
     return status;

@@ -60,6 +60,20 @@ typedef struct tn__tape {
     size_t box_count, box_capacity;
 } tn__tape;
 
+/* ---- list.c ---- */
+
+/* Makes a node a target, of a tape whose targets are not the leaves. */
+tn_status tn__tape_aim(tn__tape *t, tn__node *node);
+/* Lists the steps from y down to the targets. */
+tn_status tn__tape_list(tn__tape *t, tn__node *y);
+/* The number of a node's step, or TN__ELSEWHERE. */
+uint32_t tn__tape_step_of(const tn__tape *t, const tn__node *node);
+/* Number of inputs that gradients flow on to. */
+static inline int tn__flows_to(const tn__node *node)
+{
+    return node->flags & TN__NODE_LEAF_VAR || !tn__rules[node->op] ? 0 : node->arity;
+}
+
 /* ---- parts.c ---- */
 
 /* Adds what a rule gave an input to the gradient of that input's step. */

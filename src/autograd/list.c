@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Listing the steps of a tape: the nodes between y and the targets, inputs first, by a loop. */
+#include "autograd/tape.h"
+
+#include "array/build.h"
+#include "core/memory.h"
+
+/* The low halves of marks: a step's number, or one of these. */
+#define TARGET    UINT32_MAX       /* a target not yet visited */
+#define ELSEWHERE TN__ELSEWHERE    /* visited; leads to no target */
+
+typedef tn__tape tape;
+typedef tn__tape_step step;
+typedef tn__tape_visit visit;
+
+#define AT_FIRST 64 /* items of each list to begin with: enough for most graphs, and little beside them */
+
+static tn_status mark(tape *t, tn__node *node, uint32_t low)
+{
+    return tn__marks_set(&t->marks, node, low) ? TN_OK : tn__fail_memory(t->operation, sizeof(tn__value_mark));
+}
+
+tn_status tn__tape_aim(tape *t, tn__node *node) { return mark(t, node, TARGET); }
+
+uint32_t tn__tape_step_of(const tape *t, const tn__node *node)
+{
+    uint32_t low = 0;
+    return tn__marks_find(&t->marks, node, &low) && low != TARGET ? low : ELSEWHERE;
+}
+
+static bool is_target(const tape *t, const tn__node *node)
+{
+    uint32_t low = 0;
+    if (t->leaves)
+        return node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD);
+    return tn__marks_find(&t->marks, node, &low) && low == TARGET;
+}
+
+static bool is_worth_visiting(const tape *t, const tn__node *node)
+{
+    uint32_t low = 0;
+    if (t->by_flags && !(node->flags & TN__NODE_NEEDS_GRAD))
+        return false;
+    if (tn__marks_find(&t->marks, node, &low))
+        return low == TARGET;
+    if (t->by_flags)
+        return true;
+    return tn__flows_to(node) > 0 && tn__dtype_inexact((tn_dtype)node->dtype);
+}
+
+static tn_status push(tape *t, tn__node *node)
+{
+    if (!tn__grow((void **)&t->stack, &t->stack_capacity, t->depth + 1, sizeof *t->stack))
+        return tn__fail_memory(t->operation, (t->depth + 1) * sizeof *t->stack);
+    t->stack[t->depth++] = (visit){node, 0, tn__flows_to(node)};
+    return TN_OK;
+}
+
+/* Backward has gone through it for the last time. That a value's inputs are gone says so, as its flags are not written
+ * while others may read them. */
+static bool is_spent(const tn__node *node)
+{
+    if (node->flags & TN__NODE_LEAF_VAR)
+        return false;
+    return node->flags & TN__NODE_SPENT || (node->storage && node->flags & TN__NODE_NEEDS_GRAD && !node->arity);
+}
+
+/* Appends the node's step, if it leads to a target; its inputs have theirs. */
+static tn_status finish(tape *t, tn__node *node, int inputs)
+{
+    if (node->flags & TN__NODE_RELEASED)
+        return tn__error_raise(node->error);
+    if (t->leaves && node->flags & TN__NODE_LEAF_VAR && node->flags & TN__NODE_SPENT)
+        return tn__fail(TN_ERR_STATE, t->operation,
+                        "a parameter or marked array was written into (by an assignment, a load or tn_step) after this "
+                        "was computed from it, so its gradient would be that of a value it no longer has; call "
+                        "tn_backward first, or compute this anew");
+    step s = {.node = node, .first = t->input_count, .inputs = inputs, .target = is_target(t, node)};
+    bool leads = s.target;
+    if (!tn__grow((void **)&t->inputs, &t->input_capacity, t->input_count + (size_t)s.inputs, sizeof *t->inputs))
+        return tn__fail_memory(t->operation, (t->input_count + (size_t)s.inputs) * sizeof *t->inputs);
+    for (int i = 0; i < s.inputs; i++) {
+        bool none = t->by_flags && !(node->in[i]->flags & TN__NODE_NEEDS_GRAD);
+        uint32_t in = t->inputs[s.first + (size_t)i] = none ? ELSEWHERE : tn__tape_step_of(t, node->in[i]);
+        leads = leads || in != ELSEWHERE;
+    }
+    if ((t->leaves || leads) && is_spent(node))
+        return tn__fail(TN_ERR_STATE, t->operation,
+                        "backward has gone through this graph before (here: through '%s') and let it go; give the "
+                        "first tn_backward .retain_graph = true",
+                        tn__ops[node->op].name);
+    if (!leads)
+        return mark(t, node, ELSEWHERE);
+    if (!tn__grow((void **)&t->steps, &t->capacity, t->count + 1, sizeof *t->steps))
+        return tn__fail_memory(t->operation, (t->count + 1) * sizeof *t->steps);
+    tn_status status = mark(t, node, (uint32_t)t->count);
+    t->steps[t->count++] = s;
+    t->input_count += (size_t)s.inputs;
+    return status;
+}
+
+static tn_status reserve(tape *t)
+{
+    if (tn__grow((void **)&t->stack, &t->stack_capacity, AT_FIRST, sizeof *t->stack) &&
+        tn__grow((void **)&t->steps, &t->capacity, AT_FIRST, sizeof *t->steps) &&
+        tn__grow((void **)&t->inputs, &t->input_capacity, AT_FIRST, sizeof *t->inputs))
+        return TN_OK;
+    return tn__fail_memory(t->operation, AT_FIRST * sizeof *t->steps);
+}
+
+tn_status tn__tape_list(tape *t, tn__node *y)
+{
+    tn_status status = reserve(t);
+    if (status == TN_OK)
+        status = push(t, y);
+    while (status == TN_OK && t->depth > 0) {
+        visit *top = &t->stack[t->depth - 1];
+        if (top->next < top->end) {
+            tn__node *input = top->node->in[top->next++];
+            if (is_worth_visiting(t, input))
+                status = push(t, input);
+        } else {
+            t->depth--;
+            status = finish(t, top->node, top->end);
+        }
+    }
+    return status;
+}
