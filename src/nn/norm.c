@@ -21,6 +21,37 @@ static bool fits_channels(const char *operation, const char *what, const tn__nod
     return false;
 }
 
+/* Of what lies behind the first two axes, (N, channels, 1, ...). */
+typedef struct moments {
+    tn__node *mean, *variance;
+} moments;
+
+/* x keeps its shape, so that forward and backward are nests of rows, a channel each, and all else is small. */
+static moments channel_moments(tn__node *x, int64_t rest)
+{
+    uint32_t behind = ((1u << x->shape->ndim) - 1) & ~3u;
+    if (!behind)
+        return (moments){x, like(x, 0)};
+    return (moments){tn__average(x, behind), times(tn__deviations(x, behind), 1 / (double)rest)};
+}
+
+/* Channels are equally long: a group's variance is the mean of theirs and the variance of their means (Chan and others
+ * 1979). */
+static moments group_moments(const moments *own, int64_t groups)
+{
+    if (tn__node_is_error(own->mean) || tn__node_is_error(own->variance))
+        return *own;
+    const tn__shape *all = own->mean->shape;
+    const int64_t split[] = {all->dim[0], groups, all->dim[1] / groups};
+    tn__node *means = tn__reshape(own->mean, 3, split), *variances = tn__reshape(own->variance, 3, split);
+    if (tn__node_is_error(means) || tn__node_is_error(variances))
+        return (moments){means, variances};
+    tn__node *between = times(tn__deviations(means, 1u << 2), 1 / (double)split[2]);
+    tn__node *mean = tn__expand(tn__average(means, 1u << 2), means->shape);
+    tn__node *variance = tn__expand(add(tn__mean_over(variances, 1u << 2), between), means->shape);
+    return (moments){tn__reshape_like(mean, all), tn__reshape_like(variance, all)};
+}
+
 tn__node *tn__group_norm(const char *operation, tn__node *x, int64_t groups, tn__node *gamma, tn__node *beta,
                          double eps)
 {
@@ -40,20 +71,20 @@ tn__node *tn__group_norm(const char *operation, tn__node *x, int64_t groups, tn_
         return tn__failed();
     for (int i = 2; i < shape->ndim; i++)
         rest *= shape->dim[i];
-    int64_t count = channels / groups * rest;
     if (shape->size == 0)
         return x;
-    /* rows of a group each, so that the whole is one nest of rows */
-    tn__node *rows = tn__reshape(tn__widened(x), 3, (int64_t[]){shape->dim[0], groups, count});
-    TN__PASS_ERROR(rows);
-    tn__node *variance = times(tn__deviations(rows, 1u << 2), 1 / (double)count);
-    tn__node *y = mul(sub(rows, tn__average(rows, 1u << 2)), map(RSQRT, plus(variance, eps == 0 ? 1e-5 : eps)));
-    y = tn__reshape_like(y, shape);
-    TN__PASS_ERROR(y);
+    tn__node *wide = tn__widened(x);
+    moments m = channel_moments(wide, rest);
+    if (groups != channels)
+        m = group_moments(&m, groups);
+    TN__PASS_ERROR(m.mean);
+    TN__PASS_ERROR(m.variance);
+    tn__node *scale = map(RSQRT, plus(m.variance, eps == 0 ? 1e-5 : eps));
     if (gamma)
-        y = mul(y, tn__cast(tn__along(gamma, 1, shape->ndim), (tn_dtype)y->dtype));
+        scale = mul(scale, tn__cast(tn__along(gamma, 1, shape->ndim), (tn_dtype)wide->dtype));
+    tn__node *y = mul(sub(wide, m.mean), scale);
     if (beta)
-        y = add(y, tn__cast(tn__along(beta, 1, shape->ndim), (tn_dtype)y->dtype));
+        y = add(y, tn__cast(tn__along(beta, 1, shape->ndim), (tn_dtype)wide->dtype));
     return tn__cast(y, (tn_dtype)x->dtype);
 }
 
