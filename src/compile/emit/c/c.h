@@ -28,6 +28,8 @@ void tn__c_each_column(tn__printer *p);
 int tn__c_most_columns(const tn__nest *n);
 bool tn__c_any_across(const tn__nest *n);
 bool tn__c_chooses_rows(const tn__nest *n);
+/* Whether a value is a table's row, by an index that is stored for each of the rows that are reduced. */
+bool tn__c_is_row_of_table(const tn__nest *n, const tn__expr *x);
 /* Their sums, and other reductions that give no position (column_sums.c), of a pass in arrays a0, a1, ...; in
  * two steps, of the block from b to e in part0, part1, ...; and of all blocks: first, for each of a column's pieces,
  * last. */

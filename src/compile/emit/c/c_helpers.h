@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kernels in C may use, behind the scalar prelude and in front of them: words about loops, rounding to 16 bits,
- * strips of 16 bits, tiles transposed.
+ * What kernels in C may use, behind the scalar prelude and in front of them: words about loops, fetching ahead,
+ * rounding to 16 bits, strips of 16 bits, tiles transposed.
  */
 #define TN_INDEPENDENT _Pragma("GCC ivdep")
 /* over a block's accumulators, which are multiples of 16: a constant number of them needs no remainder loop */
 #define TN_COLUMNS for (int w = 0; w < width; w += 16) for (int c = 0; c < 16; c++)
 #define TN_LANES _Pragma("GCC ivdep")
+
+/* Asks for the cache lines of so many bytes, which nobody waits for; they need not be anybody's memory. */
+TN_HOT void tn_fetch(const void *from, tn_i64 offset, tn_i64 bytes)
+{
+    const tn_u64 first = (tn_u64)from + (tn_u64)offset;
+    for (tn_i64 i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const void *)(first + (tn_u64)i));
+}
 
 /*
  * To the nearest float16 and back, as tn_f16_to_f32(tn_f32_to_f16(x)) in a third of the steps: added to 2^13 times its

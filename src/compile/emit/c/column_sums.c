@@ -10,6 +10,7 @@
 #define MOST_EXPRESSIONS 24 /* of one of these */
 #define TOGETHER         4  /* rows whose elements are written out, so that accumulators are fetched once, */
 #define MOST_TOGETHER    3  /* where these are of so few expressions: others take longer, and long to compile */
+#define MOST_LOOKED_UP   5  /* the same of tables' rows, with the index, and a weight of the row */
 
 /* A block's stretches, from s0 up to s1. */
 static void open_stretches(tn__printer *p)
@@ -119,12 +120,28 @@ static void rows_in_turn(tn__printer *p, int level, const char *first, const cha
     tn__c_close_rows(p);
 }
 
-/* Whether rows are taken several at a time: their elements are short, and nothing of them is copied or stored. */
-static bool takes_together(tn__printer *p, int level)
+/* Whether rows may be taken several at a time: their elements are short, and nothing of them is copied or stored. */
+static bool may_together(tn__printer *p, int level, int most)
 {
     const tn__nest *n = p->nest;
-    return tn__nest_is_short(n, level, MOST_TOGETHER) && __builtin_popcount(n->reduced) == 1 && !tn__c_any_across(n) &&
-           !tn__c_chooses_rows(n) && !tn__c_has_strip(p, p->vector_loop, false, level);
+    return tn__nest_is_short(n, level, most) && __builtin_popcount(n->reduced) == 1 && !tn__c_any_across(n) &&
+           !tn__c_has_strip(p, p->vector_loop, false, level);
+}
+
+static bool takes_together(tn__printer *p, int level)
+{
+    return may_together(p, level, MOST_TOGETHER) && !tn__c_chooses_rows(p->nest);
+}
+
+/* Whether all that is looked up are rows of tables, several of which may be taken at a time. */
+static bool looks_up_together(tn__printer *p, int level)
+{
+    const tn__nest *n = p->nest;
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kind == TN__EXPR_LOAD && n->access[n->expr[e].access].gathered &&
+            (n->access[n->expr[e].access].known || !tn__c_is_row_of_table(n, &n->expr[e])))
+            return false;
+    return tn__c_chooses_rows(n) && may_together(p, level, MOST_LOOKED_UP);
 }
 
 /* What a stretch has come to, in single precision, goes into the block's sum of the column in hand. */
@@ -159,6 +176,9 @@ static void rows_together(tn__printer *p, int level, bool first)
         tn__line(p, "{");
         snprintf(place, sizeof place, "r + %d", k);
         tn__emit_decode(p, p->nest->reduced, place);
+        for (int e = 0; e < p->nest->expr_count; e++)
+            if (p->expr_note[e].checked)
+                tn__line(p, "const tn_i64 in%d = 1, at%d = row%d[%d];", e, e, e, k);
         tn__emit_scope(p);
         tn__emit_element(p, level);
         TN__EACH_PLAIN(p, r, level)
@@ -171,6 +191,47 @@ static void rows_together(tn__printer *p, int level, bool first)
     TN__EACH_PLAIN(p, r, level)
         tn__line(p, "%s = u%d;", accumulator(p, r, at), r);
     tn__line(p, "}");
+}
+
+/* Where the tables' rows are that the rows from r on look up; out of the loop if one is not there, so that what follows
+ * finds that once more, in turn. */
+static void find_rows(tn__printer *p, int level)
+{
+    const tn__nest *n = p->nest;
+    for (int e = 0; e < n->expr_count; e++)
+        if (tn__c_is_row_of_table(n, &n->expr[e]))
+            tn__line(p, "tn_i64 row%d[%d];", e, TOGETHER);
+    tn__line(p, "int there = 1;");
+    tn__line(p, "for (int k = 0; k < %d; k++) {", TOGETHER);
+    tn__emit_decode(p, n->reduced, "r + k");
+    tn__c_begin_row(p, level);
+    for (int e = 0; e < n->expr_count; e++)
+        if (p->expr_note[e].checked) {
+            tn__line(p, "there &= in%d;", e);
+            tn__line(p, "row%d[k] = at%d;", e, e);
+        }
+    tn__line(p, "}");
+    tn__line(p, "if (!there) break;");
+    p->outer = 0;
+    p->checks_ahead = false;
+}
+
+/* The rows from `first` up to `end`, those of tables several at a time. */
+static void rows_of_tables(tn__printer *p, int level, const char *first, const char *end)
+{
+    if (!looks_up_together(p, level)) {
+        rows_in_turn(p, level, first, end);
+        return;
+    }
+    tn__line(p, "tn_i64 r = %s;", first);
+    tn__line(p, "for (; r + %d <= %s; r += %d) {", TOGETHER, end, TOGETHER);
+    find_rows(p, level);
+    rows_together(p, level, false);
+    for (int e = 0; e < p->nest->expr_count; e++)
+        p->expr_note[e].checked = false;
+    tn__line(p, "}");
+    tn__line(p, "const tn_i64 last = r;");
+    rows_in_turn(p, level, "last", end);
 }
 
 static void stretch_together(tn__printer *p, int level)
@@ -208,7 +269,7 @@ static void stretches(tn__printer *p, int level)
         tn__c_each_column(p);
         begin_stretch(p, level);
         tn__line(p, "}");
-        rows_in_turn(p, level, "s0", "s1");
+        rows_of_tables(p, level, "s0", "s1");
         tn__c_each_column(p);
         end_stretch(p, level);
         tn__line(p, "}");
@@ -232,7 +293,7 @@ static void block_sums(tn__printer *p, int level)
     TN__EACH_PLAIN(p, r, level)
         tn__line(p, "TN_COLUMNS part%d[w + c] = %s;", r, tn__emit_wide_identity(p, r));
     if (!widens) {
-        rows_in_turn(p, level, "b", "e");
+        rows_of_tables(p, level, "b", "e");
         return;
     }
     stretches(p, level);

@@ -27,6 +27,9 @@
 #define ROWS_AHEAD 16
 #define APART      16
 
+/* Rows that are looked up in a table are asked for so many rows before they are needed. */
+#define FETCHED_AHEAD 8
+
 static bool lies_across(const tn__nest *n, const tn__access *a)
 {
     int row = 31 - __builtin_clz(n->reduced), column = n->loop_count - 1;
@@ -86,10 +89,46 @@ bool tn__c_chooses_rows(const tn__nest *n)
     return false;
 }
 
+bool tn__c_is_row_of_table(const tn__nest *n, const tn__expr *x)
+{
+    int row = 31 - __builtin_clz(n->reduced), column = n->loop_count - 1;
+    if (x->kind != TN__EXPR_LOAD || !n->access[x->access].gathered || __builtin_popcount(n->reduced) != 1)
+        return false;
+    const tn__access *table = &n->access[x->access];
+    const tn__expr *index = &n->expr[x->arg[0]];
+    for (int l = 0; l < column; l++)
+        if (table->stride[l])
+            return false;
+    return table->stride[column] == 1 && index->kind == TN__EXPR_LOAD && !n->access[index->access].gathered &&
+           n->access[index->access].stride[row] && !n->access[index->access].stride[column];
+}
+
+/* The rows of tables that are looked up some rows on, in a block's columns. */
+static void fetch_ahead(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    int row = 31 - __builtin_clz(n->reduced);
+    for (int e = 0; e < n->expr_count; e++) {
+        const tn__expr *x = &n->expr[e];
+        if (!tn__c_is_row_of_table(n, x))
+            continue;
+        int list = n->expr[x->arg[0]].access;
+        const tn__access *table = &n->access[x->access], *index = &n->access[list];
+        int extra = tn__stride_param(table, n->loop_count), size = tn__dtypes[table->dtype].size;
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "if (x%d + %d < R) tn_fetch(p%d, (tn_wrap(p%d[", row, FETCHED_AHEAD, x->access, list);
+        tn__print_position(p, index);
+        tn__text_addf(p->text, " + %d * n[%d]], n[%d]) * n[%d] + n[%d] + l0) * %d, width * %d);\n", FETCHED_AHEAD,
+                      tn__stride_param(index, row), extra + 1, extra, table->param + 1, size, size);
+    }
+}
+
 void tn__c_begin_row(tn__printer *p, int level)
 {
     if (!tn__c_chooses_rows(p->nest))
         return;
+    if (!tn__c_any_across(p->nest))
+        fetch_ahead(p);
     p->outer = tn__emit_scope(p);
     p->checks_ahead = true;
     tn__emit_hoist_pass(p, level, 1u << p->vector_loop);
