@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A recurrent network learns to tell the next point of a sine with noise from those before it, one point at a time, by
- * truncated backpropagation: after DeZero's step 59. rnn_sine [EPOCHS]
+ * truncated backpropagation: after DeZero's step 59 and, with a second argument, its step 60, an LSTM.
+ * rnn_sine [EPOCHS [lstm]]
  */
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ int main(int argc, char **argv)
     srand(7);
     for (int i = 0; i < POINTS; i++)
         curve[i] = (float)(sin(4 * M_PI * i / POINTS) + 0.1 * ((double)rand() / RAND_MAX - 0.5));
-    tn_layer *net = tn_sequential(tn_rnn_step(TN_RNN_TANH, 32), tn_linear(1));
+    tn_layer *net = tn_sequential(tn_rnn_step(argc > 2 ? TN_RNN_LSTM : TN_RNN_TANH, 32), tn_linear(1));
     tn_optimizer *adam = NULL;
     TN_SCOPE tn_forward(net, tn_zeros(TN_SHAPE(1, 1))); /* the sizes are inferred */
     adam = tn_adam(net);

@@ -11,18 +11,6 @@
 #include <stdlib.h>
 #include <tanso.h>
 
-/* (1, 3, 224, 224), about the mean of the pictures that the network has learned from. */
-static tn_array *picture(const char *path)
-{
-    static const float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
-    tn_array *colours = tn_reshape(tn_arange(0, 3 * 64 * 64, 1), TN_SHAPE(3, 64, 64));
-    tn_array *x = path ? tn_divide(tn_cast(tn_load_image(path, .channels = 3), TN_FLOAT32), 255)
-                       : tn_remainder(tn_multiply(colours, 0.013), 1);
-    tn_shape each = TN_SHAPE(3, 1, 1);
-    x = tn_divide(tn_subtract(x, tn_from_host(mean, each, TN_FLOAT32)), tn_from_host(deviation, each, TN_FLOAT32));
-    return tn_interpolate(tn_expand_dims(x, 0), TN_SHAPE(224, 224), .mode = "linear");
-}
-
 int main(int argc, char **argv)
 {
     const char *weights = argc > 1 ? argv[1] : NULL, *path = argc > 4 ? argv[4] : NULL;
@@ -31,7 +19,9 @@ int main(int argc, char **argv)
     tn_layer_train(net, false);
     tn_status loaded = weights ? tn_layer_load(net, weights, .torch = true) : TN_OK;
     if (loaded == TN_OK) TN_NO_GRAD {
-        tn_array *chance = tn_flatten(tn_softmax(tn_forward(net, picture(path)), 1));
+        tn_array *field = tn_remainder(tn_multiply(tn_arange(0, 3 * 64 * 64, 1), 0.013), 1);
+        tn_array *x = path ? tn_load_image(path, .channels = 3) : tn_reshape(field, TN_SHAPE(3, 64, 64));
+        tn_array *chance = tn_flatten(tn_softmax(tn_forward(net, tn_prepare(x)), 1));
         tn_array *order = tn_flip(tn_argsort(chance), TN_AXES(0));
         for (int64_t i = 0; i < 5 && i < classes && tn_ok(); i++) {
             int64_t class = tn_item_int(tn_index(order, i));

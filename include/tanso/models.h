@@ -67,7 +67,14 @@ TN_API tn_layer *tn_mobilenet_v2_with(int64_t classes, const tn_model_opts *opts
  * height and width are multiples of 16. */
 TN_API tn_layer *tn_unet_with(int64_t classes, const tn_model_opts *opts);
 
+/* A picture (3, height, width), or several (N, 3, height, width), as those that torchvision's weights were trained
+ * with: whole numbers over 255 (floating ones are taken to be from 0 to 1), scaled to 224 x 224, bilinearly, less the
+ * colours' means over ImageNet and divided by their deviations; (N, 3, 224, 224) floating. Chainer's prepare, DeZero's
+ * preprocess, whose weights want other means. Differentiable. */
+TN_API tn_array *tn_prepare(const tn_array *picture);
+
 #ifndef TN_NO_MACROS
+#define tn_prepare(picture) TN_AT(tn_prepare)(TN_ARG(picture))
 #define tn_residual(...) TN_HERE(tn_residual(__VA_ARGS__))
 /* tn_concat_layer(axis, layer, layer, ...) */
 #define tn_concat_layer(axis, ...) TN_AT(tn_concat_layer_of)(axis, TN__LIST(tn_layer *, __VA_ARGS__))

@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tanso/array.h>
+#include <tanso/pool.h>
+
 #include "core/options.h"
 #include "nn/layer.h"
 
@@ -208,3 +211,33 @@ tn_layer *tn__model(const char *name, int64_t classes, const tn_model_opts *opts
         return tn__model(#name, classes < 0 ? 0 : classes, opts); \
     }
 TN__MODELS(MODEL, MODEL)
+
+/* ---- pictures ---- */
+
+static tn_array *colours(const float *of, tn_device device)
+{
+    return tn_from_host_with(of, (tn_shape){3, {3, 1, 1}}, TN_FLOAT32, &(tn_create_opts){.device = device});
+}
+
+tn_array *tn_prepare(const tn_array *picture)
+{
+    static const float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
+    tn_shape shape = tn_shape_of(picture);
+    int channels = shape.ndim - 3;
+    if (!tn_is_error(picture) && (channels < 0 || channels > 1 || shape.dim[channels] != 3)) {
+        tn__call call = tn__enter();
+        tn__fail(TN_ERR_SHAPE, "prepare", "expected pictures of three colours, (3, height, width) or (N, 3, height, "
+                 "width), got an array of %d axes", shape.ndim);
+        return tn__leave_error(call);
+    }
+    tn__scope_guard scope = tn__scope_enter();
+    tn_device device = tn_device_of(picture);
+    const tn_array *x = tn_dtype_is_float(tn_dtype_of(picture))
+                            ? picture : tn_divide(tn_cast(picture, TN_FLOAT32), tn_weak_float(255));
+    x = channels == 0 ? tn_expand_dims(x, 0) : x;
+    x = tn_interpolate_with(x, (tn_shape){2, {224, 224}}, &(tn_interpolate_opts){.mode = "linear"});
+    x = tn_subtract(x, colours(mean, device));
+    tn_array *y = tn_keep(tn_divide(x, colours(deviation, device)));
+    tn__scope_leave(&scope);
+    return y;
+}

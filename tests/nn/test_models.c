@@ -294,10 +294,33 @@ static void test_memory(void **state)
     tn_clear_error();
 }
 
+/* A plain colour becomes its distance from the mean, in deviations; all else is tn_interpolate. */
+static void test_prepare(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        const uint8_t colour[] = {255, 51, 0};
+        tn_array *x = tn_reshape(tn_from_host(colour, TN_SHAPE(3), TN_UINT8), TN_SHAPE(3, 1, 1));
+        tn_array *y = tn_prepare(tn_broadcast_to(x, TN_SHAPE(3, 2, 5)));
+        const double want[] = {(1 - 0.485) / 0.229, (0.2 - 0.456) / 0.224, -0.406 / 0.225};
+        assert_true(tn_ndim(y) == 4 && tn_dim(y, 0) == 1 && tn_dim(y, 2) == 224 && tn_dim(y, 3) == 224);
+        check_near(tn_reshape(tn_min(y, .axis = TN_AXES(0, 2, 3)), TN_SHAPE(3)), want, 3, 1e-6);
+        check_near(tn_reshape(tn_max(y, .axis = TN_AXES(0, 2, 3)), TN_SHAPE(3)), want, 3, 1e-6);
+        tn_array *several = tn_random_uniform(TN_SHAPE(2, 3, 9, 8));
+        y = tn_slice_axis(tn_prepare(several), 1, 1, 2, 1);
+        tn_array *same = tn_interpolate(tn_slice_axis(several, 1, 1, 2, 1), TN_SHAPE(224, 224), .mode = "linear");
+        assert_true(tn_item(tn_max(tn_abs(tn_subtract(tn_multiply(y, 0.224), tn_subtract(same, 0.456))))) < 1e-5);
+        check_fine();
+        REFUSED(TN_ERR_SHAPE, "three colours", tn_prepare(tn_ones(TN_SHAPE(1, 4, 4))));
+        REFUSED(TN_ERR_SHAPE, "three colours", tn_prepare(tn_ones(TN_SHAPE(3, 4))));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),   cmocka_unit_test(test_torch),  cmocka_unit_test(test_training),
+        cmocka_unit_test(test_prepare),  cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_torch),  cmocka_unit_test(test_training),
         cmocka_unit_test(test_stages),   cmocka_unit_test(test_branches), cmocka_unit_test(test_groups),
         cmocka_unit_test(test_places),   cmocka_unit_test(test_memory),
     };
