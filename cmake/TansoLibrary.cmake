@@ -85,9 +85,9 @@ target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/cpu.c ${PROJECT_SOURCE_DIR}/src/backends/cpu/launch.c
     APPEND PROPERTY COMPILE_OPTIONS -fno-exceptions -fno-unwind-tables -fno-asynchronous-unwind-tables)
 # Loops over elements, which -O2 leaves scalar; a Fourier transform of 2^20 numbers takes two thirds of the time.
-set(loops functions/functions functions/float functions/fma functions/integer functions/complex linalg/lapack linalg/fft
-    matmul/dot matmul/plain reference/histogram reference/index reference/map reference/reduce reference/sort_scan
-    sort/radix sort/search sort/sort)
+set(loops base/move functions/functions functions/float functions/fma functions/integer functions/complex
+    linalg/lapack linalg/fft matmul/dot matmul/plain reference/histogram reference/index reference/map
+    reference/reduce reference/sort_scan sort/radix sort/search sort/sort)
 list(TRANSFORM loops REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/backends/cpu/\\1.c")
 set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
 # As kernels are compiled on processors that have them.
