@@ -82,9 +82,4 @@ tn__known tn__order_needs_through(tn__fuser *fuser, int other);
  * memory. */
 bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool fusion);
 
-/* split.c: true if merging would leave a nest that cannot occupy the device, as it has few long rows (or columns) and
- * goes through them more than once, or has more reductions than a split one may have: separate nests can each be split
- * over all workers. */
-bool tn__split_rather(const tn__fuser *fuser, const tn__nest *nest);
-
 #endif

@@ -7,6 +7,8 @@
 #define MAX_EXPRESSIONS 400 /* in a nest: compilers slow down beyond */
 #define MAX_ACCESSES    48
 #define LOOK_BACK       64 /* nests that each one is tried with: keeps planning linear in the size of the graph */
+#define LONG_ROW        16384 /* elements from which on passes over a row rather are nests of their own */
+#define PROCESSORS      16 /* of a CPU: whatever there are, the same plan */
 
 /* Are the loops of `row`, which reduces nothing, those that `whole` keeps when it reduces? */
 static bool row_loops(const tn__nest *row, const tn__nest *whole)
@@ -32,6 +34,21 @@ static bool domains_fit(const tn__fuser *f, const tn__nest *into, const tn__nest
     if (tn__nest_same_loops(into, nest))
         return !into->reduced || !nest->reduced || into->reduced == nest->reduced;
     return row_loops(nest, into) || row_loops(into, nest);
+}
+
+/* Would this be a nest that cannot occupy the device, as it has few long rows (or columns) and goes through them more
+ * than once, or has more reductions than a split one may have? Separate nests can each be split over all workers. */
+static bool is_better_apart(const tn__fuser *fuser, const tn__nest *nest)
+{
+    const tn__capabilities *device = &fuser->device->capabilities;
+    const tn__target_policy *policy = fuser->base.draft->policy;
+    int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
+    if (!nest->reduced || rows == 0)
+        return false;
+    if (tn__nest_passes(nest) > 1 && rows < workers && tn__nest_points(nest) / rows >= LONG_ROW &&
+        tn__nest_points(nest) >= LONG_ROW * workers)
+        return !(device->clusters && policy && policy->holds_rows(device, nest));
+    return policy && policy->needs_splitting(device, nest);
 }
 
 /* Nests are gone through in their order; the one in hand is tried with some of those before it. */
@@ -115,7 +132,7 @@ static tn__built merge(tn__fuser *f, int into, int nest)
         own(f, b, into);
         built = tn__nest_build(&f->base, both);
         if (built == TN__BUILT && (both->expr_count > MAX_EXPRESSIONS || both->access_count > MAX_ACCESSES ||
-                                   tn__split_rather(f, both)))
+                                   is_better_apart(f, both)))
             built = TN__BUILT_MISFIT;
     }
     if (built != TN__BUILT) {

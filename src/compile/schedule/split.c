@@ -7,22 +7,7 @@
 #include "compile/emit/emit.h"
 #include "compile/fuse/fuse.h"
 
-#define LONG_ROW   16384 /* elements from which on passes over a row rather are nests of their own */
 #define DEVIATIONS 4  /* float32 of a tn_deviations (cuda_helpers.cuh) */
-#define PROCESSORS 16 /* of a CPU: whatever there are, the same plan */
-
-bool tn__split_rather(const tn__fuser *fuser, const tn__nest *nest)
-{
-    const tn__capabilities *device = &fuser->device->capabilities;
-    const tn__target_policy *policy = fuser->base.draft->policy;
-    int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
-    if (!nest->reduced || rows == 0)
-        return false;
-    if (tn__nest_passes(nest) > 1 && rows < workers && tn__nest_points(nest) / rows >= LONG_ROW &&
-        tn__nest_points(nest) >= LONG_ROW * workers)
-        return !(device->clusters && policy && policy->holds_rows(device, nest));
-    return policy && policy->needs_splitting(device, nest);
-}
 
 /* Marks expression e, all that it is computed from, and the accesses of these. */
 static void use(tn__nest *nest, bool *used, int e)
