@@ -175,6 +175,29 @@ static tn_status make_workspace(tn__executable *executable)
     return executable->workspace ? TN_OK : tn__error_status(tn__error_last());
 }
 
+static tn__error *step_failure(const tn__executable *executable, int step, int64_t operand, int64_t index)
+{
+    const tn__step *s = executable->step[step].step;
+    const char *name = s->label ? s->label : tn__step_kernel(s) ? tn__step_kernel(s) : "index";
+    if (executable->step[step].failed)
+        return tn__error_record(TN_ERR_VALUE, s->label ? s->label : "linalg", "%s", executable->step[step].failed);
+    const tn__operand *at = operand > 0 && operand <= s->operand_count ? &s->operand[operand - 1] : &s->operand[0];
+    int64_t extent = at->ndim ? at->dim[at->ndim - 1] : 0;
+    if (executable->step[step].fault_extent >= 0)
+        extent = executable->step[step].fault_extent;
+    char text[TN__POSITION_TEXT];
+    return tn__error_record(TN_ERR_INDEX, name, "%s", tn__position_met(text, index, "", extent));
+}
+
+/* Of the step that a report names; operands are numbered from 1. */
+static tn__error *failure_of(const tn__cuda_device *device, uint64_t who, int64_t operand, int64_t index)
+{
+    const tn__executable *executable = device->executables;
+    while (executable && executable->number != (uint32_t)(who >> 32))
+        executable = executable->next;
+    return executable ? step_failure(executable, (int)(uint32_t)who, operand, index) : NULL;
+}
+
 /* Numbers the executable, by which failures name it, and adds it to the device's list. Earlier work of this thread's
  * stream may still use the memory that the executable has been given; whoever runs the program first, in whatever
  * stream, waits for that. */
@@ -189,6 +212,7 @@ static void enlist(tn__executable *executable)
     executable->number = executable->work.plan = ++device->executable_count;
     executable->next = device->executables;
     device->executables = executable;
+    device->failure_of = failure_of;
     device->doubtful = device->doubtful || executable->may_fail;
     pthread_mutex_unlock(&device->lock);
 }
@@ -200,14 +224,6 @@ static void delist(tn__executable *executable)
             *at = executable->next;
             return;
         }
-}
-
-tn__executable *tn__cuda_executable_of(const tn__cuda_device *device, uint32_t number)
-{
-    tn__executable *executable = device->executables;
-    while (executable && executable->number != number)
-        executable = executable->next;
-    return executable;
 }
 
 tn_status tn__cuda_load(tn__device *owner, const tn__program *program, tn__executable **executable)
@@ -277,22 +293,6 @@ void tn__cuda_unload(tn__executable *executable)
     if (executable->factors)
         driver->cuMemFree(executable->factors);
     tn__free(executable);
-}
-
-/* ---- failures ---- */
-
-tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int64_t operand, int64_t index)
-{
-    const tn__step *s = executable->step[step].step;
-    const char *name = s->label ? s->label : tn__step_kernel(s) ? tn__step_kernel(s) : "index";
-    if (executable->step[step].failed)
-        return tn__error_record(TN_ERR_VALUE, s->label ? s->label : "linalg", "%s", executable->step[step].failed);
-    const tn__operand *at = operand > 0 && operand <= s->operand_count ? &s->operand[operand - 1] : &s->operand[0];
-    int64_t extent = at->ndim ? at->dim[at->ndim - 1] : 0;
-    if (executable->step[step].fault_extent >= 0)
-        extent = executable->step[step].fault_extent;
-    char text[TN__POSITION_TEXT];
-    return tn__error_record(TN_ERR_INDEX, name, "%s", tn__position_met(text, index, "", extent));
 }
 
 /* ---- running ---- */

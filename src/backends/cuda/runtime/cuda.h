@@ -136,6 +136,9 @@ typedef struct tn__cuda_device {
     tn__use shared;            /* uses, by programs, of what a device has only once: `packed`, `solver`, `dnn` */
     uint32_t executable_count; /* number of executables loaded so far */
     tn__executable *executables;
+    /* Of the backend's own file of executables, set where one is loaded: the error of a failure that kernels have
+     * reported, by the report's words; NULL: its executable is gone. */
+    tn__error *(*failure_of)(const struct tn__cuda_device *device, uint64_t who, int64_t operand, int64_t index);
 } tn__cuda_device;
 
 static inline tn__cuda_device *tn__cuda_of(const tn__device *device)
@@ -258,9 +261,6 @@ tn_status tn__cuda_failures_open(tn__cuda_device *device);
 tn_status tn__cuda_look(tn__cuda_device *device);
 /* The same, but leaves the report to the next tn__cuda_look. The streams are idle. */
 void tn__cuda_settle(tn__cuda_device *device);
-/* The error of a step of an executable for an index out of range, in operand number `operand` (from 1). */
-tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int64_t operand, int64_t index);
-tn__executable *tn__cuda_executable_of(const tn__cuda_device *device, uint32_t number);
 
 /* ---- code ---- */
 

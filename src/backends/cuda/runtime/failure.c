@@ -61,12 +61,10 @@ void tn__cuda_settle(tn__cuda_device *device)
     if (!reported(device))
         return;
     uint64_t who = (uint64_t)device->report[TN__CUDA_REPORT_WHO];
-    const tn__executable *executable = tn__cuda_executable_of(device, (uint32_t)(who >> 32));
-    tn__error *error =
-        executable ? tn__cuda_step_failure(executable, (int)(uint32_t)who, device->report[TN__CUDA_REPORT_OPERAND],
-                                           device->report[TN__CUDA_REPORT_INDEX])
-                   : tn__error_record(TN_ERR_INDEX, "cuda", "index %lld is out of range",
-                                      (long long)device->report[TN__CUDA_REPORT_INDEX]);
+    int64_t operand = device->report[TN__CUDA_REPORT_OPERAND], index = device->report[TN__CUDA_REPORT_INDEX];
+    tn__error *error = device->failure_of ? device->failure_of(device, who, operand, index) : NULL;
+    if (!error)
+        error = tn__error_record(TN_ERR_INDEX, "cuda", "index %lld is out of range", (long long)index);
     tn__device_poison(device->owner, (uint64_t)device->report[TN__CUDA_REPORT_RUN], error);
     if (device->failure)
         tn__error_release(error);
