@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws who includes whom, as the sources have it: the pictures of docs/architecture.md.
+"""Draws who includes and who calls whom, as sources and objects have it: the pictures of docs/architecture.md.
 
-    rooms.py CHECKOUT           writes them anew between their marks
+    rooms.py CHECKOUT BUILD     writes them anew between their marks
 
-An arrow is left out where others lead to the same room, so that what is left can be looked at. The tests check that no
-arrow points up, by src/rooms.txt.
+An arrow is left out where others lead to the same room, so that what is left can be looked at. The tests build.layering
+and build.calls check that no arrow points up, by src/rooms.txt.
 """
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "build"))
 sys.dont_write_bytecode = True
-import layering  # noqa: E402: found by the line before
+import calls  # noqa: E402: found by the line before
+import layering  # noqa: E402
 
 MARKS = "<!-- drawn by rooms.py -->\n", "<!-- end of what rooms.py draws -->\n"
 
 
-def arrows_of(src):
-    """For each room, those that its files include."""
+def arrows_of(src, build):
+    """For each room, those that its files include or call, but for what the linker binds."""
     arrows = {room: set() for room in layering.ROOMS}
     for file in sorted(path for path in src.rglob("*") if path.suffix in {".c", ".h"}):
         room = layering.room_of(file.relative_to(src).as_posix())
@@ -27,6 +28,10 @@ def arrows_of(src):
             target = layering.target_room(found.group(1)) if found else None
             if target and target != room:
                 arrows[room].add(target)
+    for source, name, other in calls.calls(src.parent, build):
+        room, target = layering.room_of(source), layering.room_of(other)
+        if room != target and name not in calls.BOUND.get(source, ()):
+            arrows[room].add(target)
     return arrows
 
 
@@ -63,8 +68,8 @@ def drawing(arrows):
     return "\n".join(lines + ["```", ""])
 
 
-def pictures(src):
-    arrows = arrows_of(src)
+def pictures(src, build):
+    arrows = arrows_of(src, build)
     yield "The houses:\n\n", drawing(joined(arrows, layering.house))
     for house in ("compile", "backends"):
         own = {room: room for room in arrows if layering.house(room) == house}
@@ -72,11 +77,11 @@ def pictures(src):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
     checkout = pathlib.Path(sys.argv[1])
     page = checkout / "docs" / "architecture.md"
     text = page.read_text(encoding="utf-8")
     head, rest = text.split(MARKS[0])
-    drawn = "\n".join(title + picture for title, picture in pictures(checkout / "src"))
+    drawn = "\n".join(title + picture for title, picture in pictures(checkout / "src", sys.argv[2]))
     page.write_text(head + MARKS[0] + drawn + MARKS[1] + rest.split(MARKS[1])[1], encoding="utf-8")
