@@ -131,14 +131,14 @@ static void test_few(void **state)
 static void test_memory(void **state)
 {
     (void)state;
-    enum { DEPTH = 12, ROWS = 512, WIDTH = 2048 };
+    enum { DEPTH = 12, ROWS = 128, WIDTH = 1024 };
     int64_t peak[2];
     for (int way = 0; way < 2; way++) TN_SCOPE {
         tn_layer *net[DEPTH];
         tn_array *x = tn_requires_grad(tn_ones(TN_SHAPE(ROWS, 4))), *y = x;
         assert_int_equal(tn_eval(x), TN_OK);
         for (int i = 0; i < DEPTH; i++)
-            net[i] = tn_layer_parse("linear:2048 tanh linear:4");
+            net[i] = tn_layer_parse("linear:1024 tanh linear:4");
         tn_memory_reset_peak(tn_device_of(x));
         for (int i = 0; i < DEPTH; i++)
             y = way ? tn_forget(net[i], y) : tn_forward(net[i], y);
