@@ -112,13 +112,69 @@ static int add_value(slicer *s, int entry, const tn__value *with, const int64_t 
     return v.shape ? tn__graph_add(s->graph, &v) : -1;
 }
 
+/* The axes of a reshape from `first` up to `end`, which lie in one axis of its input: of that the same elements, which
+ * have to be equally far apart. Whether they are does not depend on where the slice starts. */
+static bool in_one_axis(const tn__shape *out, int first, int end, const range *r, int axis, range *of)
+{
+    int64_t pitch = 1, count = 1, step = 1, start = 0;
+    for (int d = end - 1; d >= first; pitch *= out->dim[d--]) {
+        start += r->start[d] * pitch;
+        if (r->dim[d] == 1)
+            continue;
+        if (count == 1)
+            step = r->step[d] * pitch;
+        else if (r->step[d] * pitch != count * step)
+            return false;
+        count *= r->dim[d];
+    }
+    of->start[axis] = start;
+    of->step[axis] = step;
+    of->dim[axis] = count;
+    return true;
+}
+
+/* What is wanted of a reshape: of its input, by groups of axes that go into one another. Several axes that have become
+ * one are wanted wholly, or not had like this. */
+static bool through_reshape(const tn__shape *in, const tn__shape *out, const range *r, range *of)
+{
+    for (int d = 0; d < out->ndim; d++)
+        if (r->dim[d] == 0)
+            return false;
+    for (int i = 0, o = 0; i < in->ndim || o < out->ndim;) {
+        int first = o, axis = -1, longer = 0; /* how many of the input's axes are longer than 1, and the last of them */
+        int64_t left = 1, right = 1;
+        do {
+            if (i == in->ndim || left > right) {
+                right *= out->dim[o++];
+                continue;
+            }
+            axis = in->dim[i] > 1 ? i : axis;
+            longer += in->dim[i] > 1;
+            of->start[i] = 0;
+            of->step[i] = 1;
+            of->dim[i] = in->dim[i];
+            left *= in->dim[i++];
+        } while (left != right);
+        while (o < out->ndim && out->dim[o] == 1)
+            o++;
+        if (longer == 1 && !in_one_axis(out, first, o, r, axis, of))
+            return false;
+        for (int d = first; d < o && longer > 1; d++)
+            if (r->dim[d] != out->dim[d] || r->step[d] != 1)
+                return false;
+    }
+    return true;
+}
+
 /* What is wanted of a view, of what is not stored: of its input. */
 static int through_view(slicer *s, int entry, const tn__value *view, const range *r)
 {
     int input = view->in[0];
     const tn__shape *shape = s->c->entry[input].node->shape;
     range of = *r;
-    for (int d = 0; d < shape->ndim; d++)
+    if (view->op == TN__OP_RESHAPE && !through_reshape(shape, view->shape, r, &of))
+        return -1;
+    for (int d = 0; d < shape->ndim && view->op != TN__OP_RESHAPE; d++)
         switch (view->op) {
         case TN__OP_EXPAND:
             if (shape->dim[d] != view->shape->dim[d]) {

@@ -270,6 +270,19 @@ static tn_array *reshaped(const tn_array *x)
 {
     return tn_swapaxes(tn_reshape(tn_matmul(x, tn_slice_axis(x, 0, 0, COLUMNS, 1)), TN_SHAPE(COLUMNS, ROWS)), 0, 1);
 }
+static tn_array *in_six(const tn_array *x)
+{
+    return tn_multiply(tn_reshape(x, TN_SHAPE(ROWS, COLUMNS, 1)), tn_full(TN_SHAPE(ROWS, COLUMNS, 6), 2));
+}
+static tn_array *cut_up(const tn_array *x)
+{
+    return tn_negative(tn_reshape(in_six(x), TN_SHAPE(ROWS, COLUMNS, 1, 2, 3)));
+}
+static tn_array *joined_up(const tn_array *x) { return tn_reshape(in_six(x), TN_SHAPE(ROWS, 1, 6 * COLUMNS)); }
+static tn_array *end_to_end(const tn_array *x)
+{
+    return tn_reshape(tn_square(tn_reshape(x, TN_SHAPE(ROWS * COLUMNS))), TN_SHAPE(ROWS, COLUMNS));
+}
 static tn_array *written(const tn_array *x)
 {
     tn_slice_range place = {10, 20, 1};
@@ -304,7 +317,8 @@ static void test_computed(void **state)
 {
     (void)state;
     tn_array *(*const made[])(const tn_array *) = {by_elements, transposed, product,  normalized,
-                                                   cumulated,   reshaped,   written, of_number};
+                                                   cumulated,   reshaped,   written, of_number,
+                                                   cut_up,      joined_up};
     const tn_compile_mode modes[] = {TN_COMPILE_AUTO, TN_COMPILE_ALWAYS, TN_COMPILE_NEVER};
     for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
         tn_set_compile(modes[m]);
@@ -313,6 +327,8 @@ static void test_computed(void **state)
             windows_of(made[i], 4, 1);
             windows_of(made[i], 3, -2);
         }
+        windows_of(end_to_end, 1, 1);
+        windows_of(end_to_end, 4, 1); /* every other row of it is at no even distances of what it is made of */
     }
     tn_set_compile(TN_COMPILE_AUTO);
 }
