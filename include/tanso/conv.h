@@ -3,7 +3,7 @@
  * Convolution, in one, two and three dimensions: functions, and layers of them.
  *
  * Arrays are channels first, (N, channels, extents), and weights (out, in / groups, extents), as Chainer and PyTorch
- * have them. What is called convolution is, as there, a correlation: weights are not turned about. Everything is
+ * have them. What is called convolution is, as there, a correlation: weights are not flipped. Everything is
  * differentiable, as often as one likes. Operands are floating; sums of float16 and bfloat16 are in float32.
  *
  * Lists of strides and such have one number for all axes, TN_SHAPE(2), or one an axis, TN_SHAPE(2, 1).

@@ -165,8 +165,8 @@ static tn__node *value(tn__node *x, tn__node *w, const layout *l, const tn__shap
     return result_of(tn__matmul_node(weights_of(w, l), columns_of(x, l)), l, shape);
 }
 
-/* As a convolution with the weights turned about, for steps of 1: no sum is rounded on its way. */
-static tn__node *data_by_turned(tn__node *g, tn__node *w, const layout *l, const tn__shape *shape)
+/* As a convolution with the weights flipped, for steps of 1: no sum is rounded on its way. */
+static tn__node *data_by_flipped(tn__node *g, tn__node *w, const layout *l, const tn__shape *shape)
 {
     int64_t start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM] = {1, 1}, per = l->in / l->groups;
     tn__convolution back = *l->c;
@@ -175,20 +175,20 @@ static tn__node *data_by_turned(tn__node *g, tn__node *w, const layout *l, const
         step[2 + i] = -1;
         back.axis[i].pad = (l->taken[i] - 1) * l->c->axis[i].spread - l->c->axis[i].pad;
     }
-    tn__node *turned = tn__slice_node(w, start, step, w->shape->dim);
+    tn__node *flipped = tn__slice_node(w, start, step, w->shape->dim);
     int64_t dim[TN_MAX_NDIM] = {l->groups, l->out / l->groups, per, l->taps};
-    turned = tn__permute(tn__reshape(turned, 4, dim), (uint8_t[TN_MAX_NDIM]){0, 2, 1, 3});
+    flipped = tn__permute(tn__reshape(flipped, 4, dim), (uint8_t[TN_MAX_NDIM]){0, 2, 1, 3});
     int64_t last[TN_MAX_NDIM] = {l->in, l->out / l->groups};
     memcpy(&last[2], l->taken, sizeof *last * (size_t)l->axes);
-    turned = tn__reshape(turned, 2 + l->axes, last);
-    TN__PASS_ERROR(turned);
-    layout turned_layout = lay_out(&back, g->shape, turned->shape, shape);
-    return value(g, turned, &turned_layout, shape);
+    flipped = tn__reshape(flipped, 2 + l->axes, last);
+    TN__PASS_ERROR(flipped);
+    layout flipped_layout = lay_out(&back, g->shape, flipped->shape, shape);
+    return value(g, flipped, &flipped_layout, shape);
 }
 
 /* The other way copies windows of the data about FOLDING times, this one windows of the result once. */
 #define FOLDING 3
-static bool is_turned(const layout *l, const tn__shape *shape)
+static bool is_flipped(const layout *l, const tn__shape *shape)
 {
     for (int i = 0; i < l->axes; i++)
         if (l->c->axis[i].step != 1)
@@ -198,8 +198,8 @@ static bool is_turned(const layout *l, const tn__shape *shape)
 
 static tn__node *data(tn__node *g, tn__node *w, const layout *l, const tn__shape *shape)
 {
-    if (is_turned(l, shape))
-        return data_by_turned(g, w, l, shape);
+    if (is_flipped(l, shape))
+        return data_by_flipped(g, w, l, shape);
     if (is_depthwise(l))
         return data_of(times(places_beside(wide(g), l), taps_beside(wide(w), l)), l, shape);
     tn__node *columns = tn__matmul_node(tn__swap_last(weights_of(wide(w), l)), rows_of(wide(g), l));

@@ -139,7 +139,7 @@ struct tn__handle {
 #define TN__GENERATIONS_HIGH 0
 #define TN__ADDRESS_MASK (~(uintptr_t)(TN__HANDLE_ALIGNMENT - 1))
 #endif
-/* A handle's generation is the lower half of its array's bits turned left by so many, so that one comparison tells a
+/* A handle's generation is the lower half of its array's bits rotated left by so many, so that one comparison tells a
  * live one: the bits of generations are at its top, where counting in steps of TN__GENERATION runs over, and what is
  * below them is the address's. */
 #define TN__TURN       (32 - TN__GENERATIONS_LOW)

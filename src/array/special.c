@@ -112,9 +112,9 @@ tn__node *tn__digamma(tn__node *x)
         sum = sum ? add(sum, term) : term;
     }
     y = sub(y, or_number(small, sum, 0));
-    tn__node *turned = sub(y, over(like(x, M_PI), map(TAN, times(part, M_PI))));
+    tn__node *reflected = sub(y, over(like(x, M_PI), map(TAN, times(part, M_PI))));
     tn__node *pole = map2(LOGICAL_AND, negative, with(EQUAL, part, 0));
-    return choose(pole, like(x, NAN), choose(negative, turned, y));
+    return choose(pole, like(x, NAN), choose(negative, reflected, y));
 }
 
 /* Ten terms, and the tail of q + 10 by the sum formula: its integral, its first half, and derivatives. */

@@ -24,10 +24,10 @@ tn__node *tn__tape_product(tn__node *gradient)
 /* The factors of products side by side along an axis, across which they all have `extent`. */
 static tn__node *side_by_side(int count, tn__node *const *product, int input, int axis, int64_t sum, int64_t extent)
 {
-    bool turned = true;
+    bool transposed = true;
     for (int i = 0; i < count; i++)
-        turned = turned && is_transposed(product[i]->in[input]);
-    if (turned)
+        transposed = transposed && is_transposed(product[i]->in[input]);
+    if (transposed)
         axis = 1 - axis;
     const tn__node *first = product[0]->in[input];
     const tn__shape *shape = tn__shape_intern(2, axis ? (int64_t[]){extent, sum} : (int64_t[]){sum, extent});
@@ -39,13 +39,13 @@ static tn__node *side_by_side(int count, tn__node *const *product, int input, in
     int64_t at = 0;
     for (int i = 0; i < count; i++) {
         tn__node *part = product[i]->in[input];
-        part = turned ? tn__swap_last(part) : part;
+        part = transposed ? tn__swap_last(part) : part;
         all = tn__update_along(all, part, axis, at);
         if (tn__node_is_error(all) || tn__node_is_error(part))
             return all;
         at += part->shape->dim[axis];
     }
-    return turned ? tn__swap_last(all) : all;
+    return transposed ? tn__swap_last(all) : all;
 }
 
 static tn__node *sum_of_pending(int count, tn__node *const *product)

@@ -70,8 +70,8 @@ static tn__node *sign_gradient(tn__node *g, tn__node *x, tn__node *y)
 {
     if (!tn_dtype_is_complex((tn_dtype)x->dtype))
         return NULL;
-    tn__node *turned = sub(g, mul(mul(y, y), map(CONJUGATE, g)));
-    return over(scale(turned, 0.5), tn__cast(or_if_zero(map(ABS, x), 1), (tn_dtype)x->dtype));
+    tn__node *tangential = sub(g, mul(mul(y, y), map(CONJUGATE, g)));
+    return over(scale(tangential, 0.5), tn__cast(or_if_zero(map(ABS, x), 1), (tn_dtype)x->dtype));
 }
 
 RULE1(sign, sign_gradient(g, x, y))

@@ -86,7 +86,7 @@ tn_status tn__tape_through_update(tn__tape *t, tn__tape_step *s, tn__tape_step *
 
 /* ---- products.c ---- */
 
-/* A product of two matrices that a gradient is, maybe turned, or NULL. */
+/* A product of two matrices that a gradient is, maybe transposed, or NULL. */
 tn__node *tn__tape_product(tn__node *gradient);
 /* The sum of one or more of them, of one shape, whose list it changes. */
 tn__node *tn__tape_sum_products(int count, tn__node **product);

@@ -7,7 +7,7 @@
  * A transfer is put on the stream that its rank's device works on, or on one beside it, and nobody waits for it. So it
  * is whoever waits for the device later who may wait for a rank that never comes: the device has him look around
  * (`watch`), and where that is of no use the link is called off, which lets the stream go on, and what came behind the
- * transfer is spoilt.
+ * transfer is poisoned.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void take_out(const tn__linked *gone)
     pthread_mutex_unlock(&lock);
 }
 
-/* With the failure latched last: nothing comes by it any more, and what was to come is spoilt. */
+/* With the failure latched last: nothing comes by it any more, and what was to come is poisoned. */
 static void call_off(tn__linked *linked)
 {
     if (!linked->link)

@@ -80,7 +80,7 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
                             const tn__compile_options *options, tn__plan *plan)
 {
     const char *wrong = tn__graph_verify(graph);
-    bool together = tn__on_gpu(device); /* launches cost more than moves */
+    bool together = tn__on_gpu(device); /* launches cost more than memory traffic */
     if (wrong)
         return broken("recording", wrong);
     dump_graph("recorded", graph);

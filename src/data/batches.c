@@ -54,7 +54,7 @@ static tn_status take_rows(const tn__batches *batches, tn__batch_buffer *buffer,
 }
 
 /* Of a buffer that was not handed on: also where a function of the program's throws an exception. */
-static void tray_back(tn__batch_buffer **buffer)
+static void buffer_back(tn__batch_buffer **buffer)
 {
     if (*buffer)
         tn__batch_buffer_give(*buffer);
@@ -82,7 +82,7 @@ static void trim(const tn__batches *batches, tn__batch_buffer *buffer, int64_t s
 
 tn__batch_buffer *tn__batches_gather(tn__batches *batches, tn__batch_buffers *buffers, int64_t epoch, int64_t i)
 {
-    tn__batch_buffer *buffer __attribute__((cleanup(tray_back))) = tn__batch_buffer_take(buffers);
+    tn__batch_buffer *buffer __attribute__((cleanup(buffer_back))) = tn__batch_buffer_take(buffers);
     if (!buffer) {
         tn__fail_memory("loader", tn__batch_buffers_bytes(buffers));
         return NULL;

@@ -33,13 +33,13 @@ size_t tn__batch_buffers_bytes(const tn__batch_buffers *buffers)
     return buffers->x_bytes + buffers->t_bytes;
 }
 
-static void tray_free(tn__batch_buffer *buffer)
+static void buffer_free(tn__batch_buffer *buffer)
 {
     tn__free(buffer->x);
     tn__free(buffer);
 }
 
-static void trays_free(tn__batch_buffers *buffers)
+static void buffers_free(tn__batch_buffers *buffers)
 {
     pthread_mutex_destroy(&buffers->lock);
     tn__free(buffers);
@@ -56,14 +56,14 @@ void tn__batch_buffers_close(tn__batch_buffers *buffers)
     pthread_mutex_unlock(&buffers->lock);
     while (list) {
         tn__batch_buffer *next = list->next;
-        tray_free(list);
+        buffer_free(list);
         list = next;
     }
     if (last)
-        trays_free(buffers);
+        buffers_free(buffers);
 }
 
-static tn__batch_buffer *tray_new(tn__batch_buffers *buffers)
+static tn__batch_buffer *buffer_new(tn__batch_buffers *buffers)
 {
     tn__batch_buffer *buffer = tn__alloc(sizeof *buffer);
     /* One block for both halves; never empty, so that its address means something. */
@@ -86,7 +86,7 @@ tn__batch_buffer *tn__batch_buffer_take(tn__batch_buffers *buffers)
     }
     buffers->out++;
     pthread_mutex_unlock(&buffers->lock);
-    if (buffer || (buffer = tray_new(buffers)))
+    if (buffer || (buffer = buffer_new(buffers)))
         return buffer;
     pthread_mutex_lock(&buffers->lock);
     buffers->out--;
@@ -107,9 +107,9 @@ void tn__batch_buffer_give(tn__batch_buffer *buffer)
     bool last = --buffers->out == 0 && buffers->closed;
     pthread_mutex_unlock(&buffers->lock);
     if (!keep)
-        tray_free(buffer);
+        buffer_free(buffer);
     if (last)
-        trays_free(buffers);
+        buffers_free(buffers);
 }
 
 void tn__batch_buffer_let_go(void *user, void *memory)

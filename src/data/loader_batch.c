@@ -14,7 +14,7 @@
 #define WORTH_A_STREAM ((size_t)256 << 10)
 
 /* A node over half a buffer; the half counts as held from here on, and is let go of if no node can be made. */
-static tn__node *tray_node(tn_loader *loader, tn__batch_buffer *buffer, void *memory, const tn__host_view *all,
+static tn__node *buffer_node(tn_loader *loader, tn__batch_buffer *buffer, void *memory, const tn__host_view *all,
                            const tn__shape *shape)
 {
     size_t bytes = (size_t)shape->size * tn__dtypes[all->dtype].size;
@@ -120,8 +120,8 @@ static bool gathered_nodes(tn_loader *loader, const tn__shape *x_shape, const tn
     }
     if (loader->device->capabilities.host_memory) {
         atomic_store_explicit(&buffer->holders, 2, memory_order_relaxed);
-        node[0] = tray_node(loader, buffer, buffer->x, &loader->x, x_shape);
-        node[1] = tray_node(loader, buffer, buffer->t, &loader->t, t_shape);
+        node[0] = buffer_node(loader, buffer, buffer->x, &loader->x, x_shape);
+        node[1] = buffer_node(loader, buffer, buffer->t, &loader->t, t_shape);
     } else {
         node[0] = copied_node(loader, &loader->x, buffer->x, x_shape);
         node[1] = copied_node(loader, &loader->t, buffer->t, t_shape);

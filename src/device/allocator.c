@@ -90,7 +90,7 @@ typedef struct failed_runs {
     tn__error *error;
 } failed_runs;
 
-static void spoil(tn__block *b, void *user)
+static void poison(tn__block *b, void *user)
 {
     const failed_runs *failed = user;
     tn__error *none = NULL;
@@ -108,7 +108,7 @@ void tn__device_poison(tn__device *device, uint64_t first, tn__error *error)
     if (!a)
         return;
     pthread_mutex_lock(&a->lock);
-    tn__records_each(&a->segments.records, spoil, &failed);
+    tn__records_each(&a->segments.records, poison, &failed);
     pthread_mutex_unlock(&a->lock);
 }
 

@@ -100,7 +100,8 @@ typedef struct tn__stream_ops {
     tn_status (*event_wait)(tn__device *device, void *event);   /* until it is reached */
     tn_status (*event_elapsed)(tn__device *device, void *from, void *to, double *seconds);
     /* For another library's work: this thread's stream, with all that it was asked in front, and the device's context
-     * current; NULL with a latched error. Afterwards it is given back. What may turn out to be spoilt is waited for. */
+     * current; NULL with a latched error. Afterwards it is given back. What may turn out to be poisoned is waited for.
+     */
     void *(*stream_take)(tn__device *device);
     void (*stream_give)(tn__device *device);
     tn_status (*stream_enter)(tn__device *device); /* makes the device's context current in this thread */

@@ -75,7 +75,7 @@ tn_status tn__storage_write(tn__storage *storage, const void *host, size_t bytes
     return status;
 }
 
-/* What a run of this device computes may still be spoilt, and the copy with it. */
+/* What a run of this device computes may still be poisoned, and the copy with it. */
 static void note_run(tn__storage *to, const tn__storage *from)
 {
     uint64_t run = atomic_load_explicit(&from->run, memory_order_relaxed);

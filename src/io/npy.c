@@ -294,13 +294,13 @@ tn_status tn__npy_arrange(const char *operation, const tn__npy_header *header, t
         tn__normalize_bools(tn__values_data(values), (size_t)values->shape->size);
     if (!header->fortran_order || values->shape->ndim < 2)
         return TN_OK;
-    tn__values turned;
-    tn_status status = tn__values_new(operation, &turned, values->dtype, header->shape);
+    tn__values transposed;
+    tn_status status = tn__values_new(operation, &transposed, values->dtype, header->shape);
     if (status != TN_OK)
         return status;
-    from_fortran(tn__values_data(values), tn__values_data(&turned), values->shape, item);
+    from_fortran(tn__values_data(values), tn__values_data(&transposed), values->shape, item);
     tn__values_free(values);
-    *values = turned;
+    *values = transposed;
     return TN_OK;
 }
 

@@ -109,8 +109,8 @@ static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
 {
     TN__PASS_ERROR(a);
     if (a->shape->ndim > 1 && tn__row_count(a) * tn__column_count(a) == 0) { /* nothing stays of its dtype */
-        tn__node *turned = tn__swap_last(a);
-        return tn__node_is_error(turned) ? turned : tn__const_like(turned, 0);
+        tn__node *transposed = tn__swap_last(a);
+        return tn__node_is_error(transposed) ? transposed : tn__const_like(transposed, 0);
     }
     a = tn__matrix_operand("pinv", a, 2);
     if (opts && opts->hermitian)

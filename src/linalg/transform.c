@@ -237,8 +237,8 @@ tn_array *tn_fft_rfftfreq_with(int64_t n, double d, const tn_create_opts *opts)
     TN__RETURN(frequencies("rfftfreq", n, n / 2 + 1, n / 2 + 1, d, opts));
 }
 
-/* The last axis turned by `shift` places: its end comes to the front. */
-static tn__node *turned(tn__node *a, int64_t shift)
+/* The last axis rolled by `shift` positions: its end comes to the front. */
+static tn__node *rolled(tn__node *a, int64_t shift)
 {
     TN__PASS_ERROR(a);
     int ndim = a->shape->ndim;
@@ -261,7 +261,7 @@ static tn__node *shifted(const char *operation, tn__node *a, tn_axes axes, bool 
         if (!(set >> axis & 1))
             continue;
         int64_t n = a->shape->dim[axis];
-        a = tn__axis_from_last(turned(tn__axis_to_last(a, axis), back ? n - n / 2 : n / 2), axis);
+        a = tn__axis_from_last(rolled(tn__axis_to_last(a, axis), back ? n - n / 2 : n / 2), axis);
         TN__PASS_ERROR(a);
     }
     return a;

@@ -44,8 +44,8 @@ static tn__node *moved_inside(const line *l, tn__node *at)
 {
     double n = (double)l->n, low = l->corners ? 0 : -0.5, span = l->corners ? n - 1 : n;
     if (l->outside == REFLECT && span > 0) {
-        tn__node *turned = with(REMAINDER, plus(at, -low), 2 * span);
-        at = plus(less_from(span, map(ABS, less_from(span, turned))), low);
+        tn__node *wrapped = with(REMAINDER, plus(at, -low), 2 * span);
+        at = plus(less_from(span, map(ABS, less_from(span, wrapped))), low);
     }
     return l->outside == ZEROS ? at : tn__between(at, 0, n - 1);
 }

@@ -161,7 +161,7 @@ tn_array *tn_flipud(const tn_array *x)
     return flipped("flipud", x, 0, 1);
 }
 
-static tn_array *turned(const tn_array *x, int k, tn_axes axes)
+static tn_array *rotated(const tn_array *x, int k, tn_axes axes)
 {
     if (tn_is_error(x))
         return tn__again(x);
@@ -184,7 +184,7 @@ static tn_array *turned(const tn_array *x, int k, tn_axes axes)
 
 tn_array *tn_rot90(const tn_array *x, int k, tn_axes axes)
 {
-    TN__COMPOSE(turned(x, k, axes));
+    TN__COMPOSE(rotated(x, k, axes));
 }
 
 static tn_array *rolled(tn_array *x, int axis, int64_t shift)

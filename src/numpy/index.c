@@ -49,11 +49,11 @@ static tn_axes indexed_first(const tn__index_plan *p, const tn_array *window, in
 /* The window as (positions, the other axes). */
 static tn_array *flat_in_front(const tn_array *window, tn_axes order, int indexed, int64_t size)
 {
-    tn_array *turned = tn_transpose(window, order);
+    tn_array *transposed = tn_transpose(window, order);
     tn_shape shape = {.ndim = 1, .dim = {size}};
-    for (int d = indexed; d < tn_ndim(turned); d++)
-        shape.dim[shape.ndim++] = tn_dim(turned, d);
-    return tn_reshape(turned, shape);
+    for (int d = indexed; d < tn_ndim(transposed); d++)
+        shape.dim[shape.ndim++] = tn_dim(transposed, d);
+    return tn_reshape(transposed, shape);
 }
 
 /* One axis's positions, counted from the front, which are looked at when they are computed, or at once if nobody will
@@ -273,12 +273,12 @@ static tn_array *updated(const tn_array *x, const tn_array *value, int count, co
     values = tn_reshape(values, rows);
     positions = tn_ravel(positions);
     flat = add ? tn_scatter_add(flat, positions, values, 0) : tn_scatter_set(flat, positions, values, 0);
-    tn_shape turned = {.ndim = order.count};
+    tn_shape transposed = {.ndim = order.count};
     for (int d = 0; d < order.count; d++) {
-        turned.dim[d] = tn_dim(window, order.axis[d]);
+        transposed.dim[d] = tn_dim(window, order.axis[d]);
         back.axis[order.axis[d]] = d;
     }
-    result = with_window(&p, tn_transpose(tn_reshape(flat, turned), back));
+    result = with_window(&p, tn_transpose(tn_reshape(flat, transposed), back));
     return tn_reshape(result, tn_shape_of(x));
 }
 

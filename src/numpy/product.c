@@ -152,8 +152,8 @@ static tn_array *with_vector(const char *operation, const tn_array *matrix, cons
     if (tn_ndim(matrix) < 2 || tn_ndim(vector) < 1)
         return tn__refused(TN_ERR_SHAPE, operation, "expected a matrix and a vector, got arrays of %d and %d axes",
                            tn_ndim(matrix), tn_ndim(vector));
-    tn_array *thin = tn_expand_dims(row ? tn_conjugate(vector) : tn__again(vector), row ? -2 : -1);
-    tn_array *product = row ? tn_matmul(thin, matrix) : tn_matmul(matrix, thin);
+    tn_array *expanded = tn_expand_dims(row ? tn_conjugate(vector) : tn__again(vector), row ? -2 : -1);
+    tn_array *product = row ? tn_matmul(expanded, matrix) : tn_matmul(matrix, expanded);
     return tn_squeeze(product, tn__axes_of(1, (int[]){row ? -2 : -1}));
 }
 

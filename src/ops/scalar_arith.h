@@ -175,8 +175,8 @@ TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
 #define TNS__FLOAT_REM(s, T, copysign) \
     TN_FN T tns_rem_##s(T a, T b) /* signs are a toss, so no branch by them */ \
     { \
-        T r = tns__fmod_##s(a, b), turned[2] = {0, b}; \
-        T y = r + turned[(r < 0) != (b < 0)]; \
+        T r = tns__fmod_##s(a, b), shift[2] = {0, b}; \
+        T y = r + shift[(r < 0) != (b < 0)]; \
         return r == 0 ? TNS_LIBM(copysign)((T)0, b) : y; \
     }
 TN_FN tn_f32 tns__fmod_f32(tn_f32 a, tn_f32 b)

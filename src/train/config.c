@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of a training run, from its caller, its snapshot and the recipe. */
+/* The configuration of a training run, from its caller, its snapshot and the recipe. */
 #include "train/config.h"
 
 #include <errno.h>
@@ -22,27 +22,27 @@ static const struct {
     const char *name; /* in messages */
     bool must_agree;
     uint64_t most; /* of a number; 0: a text */
-} rows[TN__WORD_COUNT] = {
-    [TN__WORD_DATASET] = {"tanso.dataset", "dataset", true, 0},
-    [TN__WORD_SAMPLES] = {"tanso.samples", "number of training samples", true, INT64_MAX},
-    [TN__WORD_MODEL] = {"tanso.model", "model", true, 0},
-    [TN__WORD_OPTIMIZER] = {"tanso.optimizer", "optimizer", true, 0},
-    [TN__WORD_SCHEDULE] = {"tanso.schedule", "schedule", true, 0},
-    [TN__WORD_EXTEND] = {"tanso.extend", "list of extensions", true, 0},
-    [TN__WORD_BATCH] = {"tanso.batch", "batch", true, INT64_MAX},
-    [TN__WORD_SEED] = {"tanso.seed", "seed", true, UINT64_MAX},
-    [TN__WORD_EPOCHS] = {"tanso.epochs", "epochs", false, INT_MAX},
-    [TN__WORD_INPUT] = {"tanso.input", "shape of a sample", true, 0},
+} rows[TN__CONFIG_COUNT] = {
+    [TN__CONFIG_DATASET] = {"tanso.dataset", "dataset", true, 0},
+    [TN__CONFIG_SAMPLES] = {"tanso.samples", "number of training samples", true, INT64_MAX},
+    [TN__CONFIG_MODEL] = {"tanso.model", "model", true, 0},
+    [TN__CONFIG_OPTIMIZER] = {"tanso.optimizer", "optimizer", true, 0},
+    [TN__CONFIG_SCHEDULE] = {"tanso.schedule", "schedule", true, 0},
+    [TN__CONFIG_EXTEND] = {"tanso.extend", "list of extensions", true, 0},
+    [TN__CONFIG_BATCH] = {"tanso.batch", "batch", true, INT64_MAX},
+    [TN__CONFIG_SEED] = {"tanso.seed", "seed", true, UINT64_MAX},
+    [TN__CONFIG_EPOCHS] = {"tanso.epochs", "epochs", false, INT_MAX},
+    [TN__CONFIG_INPUT] = {"tanso.input", "shape of a sample", true, 0},
 };
 
-void tn__config_free(tn__config *words)
+void tn__config_free(tn__config *config)
 {
-    for (int i = 0; i < TN__WORD_COUNT; i++)
-        tn__free(words->text[i]);
-    *words = (tn__config){0};
+    for (int i = 0; i < TN__CONFIG_COUNT; i++)
+        tn__free(config->text[i]);
+    *config = (tn__config){0};
 }
 
-tn_status tn__config_set(tn__config *words, tn__word word, const char *format, ...)
+tn_status tn__config_set(tn__config *config, tn__config_key key, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -50,17 +50,17 @@ tn_status tn__config_set(tn__config *words, tn__word word, const char *format, .
     va_end(args);
     if (!text)
         return tn__fail_memory("train", strlen(format));
-    tn__free(words->text[word]);
-    words->text[word] = text;
+    tn__free(config->text[key]);
+    config->text[key] = text;
     return TN_OK;
 }
 
-uint64_t tn__config_number(const tn__config *words, tn__word word)
+uint64_t tn__config_number(const tn__config *config, tn__config_key key)
 {
-    return words->text[word] ? strtoull(words->text[word], NULL, 10) : 0;
+    return config->text[key] ? strtoull(config->text[key], NULL, 10) : 0;
 }
 
-tn_status tn__config_given(tn__config *words, const char *dataset, const tn_train_opts *opts)
+tn_status tn__config_given(tn__config *config, const char *dataset, const tn_train_opts *opts)
 {
     if (!dataset || !*dataset)
         return tn__fail(TN_ERR_VALUE, "train", "expected the name of a dataset, got %s", dataset ? "\"\"" : "NULL");
@@ -75,22 +75,22 @@ tn_status tn__config_given(tn__config *words, const char *dataset, const tn_trai
     for (int i = 0; i < tn__dataset_name_count; i++)
         known |= strcmp(dataset, tn__dataset_names[i]) == 0;
     char *folder = known ? NULL : realpath(dataset, NULL);
-    tn_status status = tn__config_set(words, TN__WORD_DATASET, "%s", folder ? folder : dataset);
+    tn_status status = tn__config_set(config, TN__CONFIG_DATASET, "%s", folder ? folder : dataset);
     free(folder);
     if (status == TN_OK && opts->model)
-        status = tn__config_set(words, TN__WORD_MODEL, "%s", opts->model);
+        status = tn__config_set(config, TN__CONFIG_MODEL, "%s", opts->model);
     if (status == TN_OK && opts->optimizer)
-        status = tn__config_set(words, TN__WORD_OPTIMIZER, "%s", opts->optimizer);
+        status = tn__config_set(config, TN__CONFIG_OPTIMIZER, "%s", opts->optimizer);
     if (status == TN_OK && opts->schedule)
-        status = tn__config_set(words, TN__WORD_SCHEDULE, "%s", opts->schedule);
+        status = tn__config_set(config, TN__CONFIG_SCHEDULE, "%s", opts->schedule);
     if (status == TN_OK && opts->extend)
-        status = tn__config_set(words, TN__WORD_EXTEND, "%s", opts->extend);
+        status = tn__config_set(config, TN__CONFIG_EXTEND, "%s", opts->extend);
     if (status == TN_OK && opts->batch)
-        status = tn__config_set(words, TN__WORD_BATCH, "%" PRId64, opts->batch);
+        status = tn__config_set(config, TN__CONFIG_BATCH, "%" PRId64, opts->batch);
     if (status == TN_OK && TN__GIVEN(opts, seed))
-        status = tn__config_set(words, TN__WORD_SEED, "%" PRIu64, opts->seed);
+        status = tn__config_set(config, TN__CONFIG_SEED, "%" PRIu64, opts->seed);
     if (status == TN_OK && opts->epochs)
-        status = tn__config_set(words, TN__WORD_EPOCHS, "%d", opts->epochs);
+        status = tn__config_set(config, TN__CONFIG_EPOCHS, "%d", opts->epochs);
     return status;
 }
 
@@ -101,10 +101,10 @@ static bool is_number(const char *text, uint64_t most)
     return *text && strspn(text, "0123456789") == strlen(text) && strtoull(text, NULL, 10) <= most && !errno;
 }
 
-tn_status tn__config_resume(tn__config *words, const tn_archive *snapshot, const char *path)
+tn_status tn__config_resume(tn__config *config, const tn_archive *snapshot, const char *path)
 {
-    for (int i = 0; i < TN__WORD_COUNT; i++) {
-        const char *stored = tn_archive_text(snapshot, rows[i].key), *given = words->text[i];
+    for (int i = 0; i < TN__CONFIG_COUNT; i++) {
+        const char *stored = tn_archive_text(snapshot, rows[i].key), *given = config->text[i];
         if (!stored)
             return tn__fail(TN_ERR_FORMAT, "train",
                             "'%s' does not say its %s (\"%s\"): it is no snapshot of a training run; "
@@ -120,61 +120,61 @@ tn_status tn__config_resume(tn__config *words, const tn_archive *snapshot, const
                             "cannot resume with another %s: '%s' was made with '%s', and '%s' was asked "
                             "for; resume with the same, or train anew",
                             rows[i].name, path, stored, given);
-        tn_status status = given ? TN_OK : tn__config_set(words, (tn__word)i, "%s", stored);
+        tn_status status = given ? TN_OK : tn__config_set(config, (tn__config_key)i, "%s", stored);
         if (status != TN_OK)
             return status;
     }
     return TN_OK;
 }
 
-tn_status tn__config_fit(tn__config *words, int64_t outputs)
+tn_status tn__config_fit(tn__config *config, int64_t outputs)
 {
     static const char fits[] = ":*";
-    const char *model = words->text[TN__WORD_MODEL];
+    const char *model = config->text[TN__CONFIG_MODEL];
     size_t length = model ? strlen(model) : 0, tail = sizeof fits - 1;
     if (length > 0 && tn__is_model(model, length))
-        return tn__config_set(words, TN__WORD_MODEL, "%s:%" PRId64, model, outputs);
+        return tn__config_set(config, TN__CONFIG_MODEL, "%s:%" PRId64, model, outputs);
     if (length < tail || strcmp(model + length - tail, fits) != 0)
         return TN_OK;
-    return tn__config_set(words, TN__WORD_MODEL, "%.*s%" PRId64, (int)length - 1, model, outputs);
+    return tn__config_set(config, TN__CONFIG_MODEL, "%.*s%" PRId64, (int)length - 1, model, outputs);
 }
 
-tn_status tn__config_default(tn__config *words, int64_t outputs)
+tn_status tn__config_default(tn__config *config, int64_t outputs)
 {
     const tn_recipe *recipe;
-    const char *dataset = words->text[TN__WORD_DATASET];
+    const char *dataset = config->text[TN__CONFIG_DATASET];
     if (strncmp(dataset, TN__SYNTHETIC, strlen(TN__SYNTHETIC)) == 0)
         dataset += strlen(TN__SYNTHETIC); /* a stand-in is trained as what it stands for */
     for (int i = 0; (recipe = tn_train_recipe(i))->dataset[0] != '*'; i++)
         if (strcmp(recipe->dataset, dataset) == 0)
             break;
     tn_status status = TN_OK;
-    if (!words->text[TN__WORD_MODEL])
-        status = tn__config_set(words, TN__WORD_MODEL, "%s", recipe->model);
+    if (!config->text[TN__CONFIG_MODEL])
+        status = tn__config_set(config, TN__CONFIG_MODEL, "%s", recipe->model);
     if (status == TN_OK)
-        status = tn__config_fit(words, outputs);
-    if (status == TN_OK && !words->text[TN__WORD_SCHEDULE]) /* a recipe's goes with its optimizer */
-        status = tn__config_set(words, TN__WORD_SCHEDULE, "%s",
-                               words->text[TN__WORD_OPTIMIZER] ? "constant" : recipe->schedule);
-    if (status == TN_OK && !words->text[TN__WORD_OPTIMIZER])
-        status = tn__config_set(words, TN__WORD_OPTIMIZER, "%s", recipe->optimizer);
-    if (status == TN_OK && !words->text[TN__WORD_EXTEND])
-        status = tn__config_set(words, TN__WORD_EXTEND, "%s", "");
-    if (status == TN_OK && !words->text[TN__WORD_BATCH])
-        status = tn__config_set(words, TN__WORD_BATCH, "%" PRId64, recipe->batch);
-    if (status == TN_OK && !words->text[TN__WORD_SEED])
-        status = tn__config_set(words, TN__WORD_SEED, "0");
-    if (status == TN_OK && !words->text[TN__WORD_EPOCHS])
-        status = tn__config_set(words, TN__WORD_EPOCHS, "%d", recipe->epochs);
+        status = tn__config_fit(config, outputs);
+    if (status == TN_OK && !config->text[TN__CONFIG_SCHEDULE]) /* a recipe's goes with its optimizer */
+        status = tn__config_set(config, TN__CONFIG_SCHEDULE, "%s",
+                               config->text[TN__CONFIG_OPTIMIZER] ? "constant" : recipe->schedule);
+    if (status == TN_OK && !config->text[TN__CONFIG_OPTIMIZER])
+        status = tn__config_set(config, TN__CONFIG_OPTIMIZER, "%s", recipe->optimizer);
+    if (status == TN_OK && !config->text[TN__CONFIG_EXTEND])
+        status = tn__config_set(config, TN__CONFIG_EXTEND, "%s", "");
+    if (status == TN_OK && !config->text[TN__CONFIG_BATCH])
+        status = tn__config_set(config, TN__CONFIG_BATCH, "%" PRId64, recipe->batch);
+    if (status == TN_OK && !config->text[TN__CONFIG_SEED])
+        status = tn__config_set(config, TN__CONFIG_SEED, "0");
+    if (status == TN_OK && !config->text[TN__CONFIG_EPOCHS])
+        status = tn__config_set(config, TN__CONFIG_EPOCHS, "%d", recipe->epochs);
     return status;
 }
 
-tn_status tn__config_compare(const tn__config *words, int shard, bool goes_on, tn_comm *comm)
+tn_status tn__config_compare(const tn__config *config, int shard, bool goes_on, tn_comm *comm)
 {
     uint64_t own = 2 * (uint64_t)shard + goes_on;
-    for (int i = 0; i < TN__WORD_COUNT; i++)
-        if (words->text[i] && i != TN__WORD_DATASET) /* whose folder may have another path elsewhere */
-            own = tn__hash(words->text[i], strlen(words->text[i]) + 1, own);
+    for (int i = 0; i < TN__CONFIG_COUNT; i++)
+        if (config->text[i] && i != TN__CONFIG_DATASET) /* whose folder may have another path elsewhere */
+            own = tn__hash(config->text[i], strlen(config->text[i]) + 1, own);
     uint64_t told[2] = {own, ~own}, most[2];
     const tn__transfer largest = {.kind = TN__ALL_REDUCE,
                                   .op = TN_COMM_MAX,
@@ -190,16 +190,16 @@ tn_status tn__config_compare(const tn__config *words, int shard, bool goes_on, t
                     "the ranks were started with different settings; rank %d %s, with model \"%s\", optimizer %s, "
                     "rate %s, batch %s, %s epochs, seed %s, extensions \"%s\", shard %d: start all with the same",
                     comm->place.rank, goes_on ? "going on from a snapshot" : "from the beginning",
-                    words->text[TN__WORD_MODEL], words->text[TN__WORD_OPTIMIZER], words->text[TN__WORD_SCHEDULE],
-                    words->text[TN__WORD_BATCH], words->text[TN__WORD_EPOCHS], words->text[TN__WORD_SEED],
-                    words->text[TN__WORD_EXTEND], shard);
+                    config->text[TN__CONFIG_MODEL], config->text[TN__CONFIG_OPTIMIZER],
+                    config->text[TN__CONFIG_SCHEDULE], config->text[TN__CONFIG_BATCH], config->text[TN__CONFIG_EPOCHS],
+                    config->text[TN__CONFIG_SEED], config->text[TN__CONFIG_EXTEND], shard);
 }
 
-tn_status tn__config_archive(const tn__config *words, tn_archive *archive)
+tn_status tn__config_archive(const tn__config *config, tn_archive *archive)
 {
     tn_status status = TN_OK;
-    for (int i = 0; i < TN__WORD_COUNT && status == TN_OK; i++)
-        if (words->text[i])
-            status = tn_archive_set_text(archive, rows[i].key, words->text[i]);
+    for (int i = 0; i < TN__CONFIG_COUNT && status == TN_OK; i++)
+        if (config->text[i])
+            status = tn_archive_set_text(archive, rows[i].key, config->text[i]);
     return status;
 }

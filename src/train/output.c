@@ -193,7 +193,7 @@ tn_status tn__output_fill_model(tn__run *run, tn_archive *archive)
 {
     tn_status status = tn_archive_status(archive);
     if (status == TN_OK)
-        status = tn__config_archive(&run->words, archive);
+        status = tn__config_archive(&run->config, archive);
     return status == TN_OK ? tn__archive_params(archive, run->net) : status;
 }
 
@@ -212,7 +212,7 @@ static tn_status save_model(tn__run *run)
 static tn_status save_curve(tn__run *run)
 {
     char *path = path_of(run, curve_name);
-    char *title = tn__format("%s: %s", run->words.text[TN__WORD_DATASET], run->words.text[TN__WORD_MODEL]);
+    char *title = tn__format("%s: %s", run->config.text[TN__CONFIG_DATASET], run->config.text[TN__CONFIG_MODEL]);
     tn_status status = path && title ? tn__curve_write(&run->history, run->classifies, title, path)
                                      : tn__fail_memory("train", strlen(run->out) + sizeof curve_name);
     tn__free(title);
@@ -344,8 +344,8 @@ static tn_status bring(tn_trainer *trainer, tn__run *run)
                                                                 : status;
 }
 
-/* On all ranks alike: so it is here that the words' trigger is asked. A snapshot that is due is taken at once, as later
- * ones find parts again. */
+/* On all ranks alike: so it is here that the configuration's trigger is asked. A snapshot that is due is taken at once,
+ * as later ones find parts again. */
 static tn_status together_call(tn_trainer *trainer, void *user)
 {
     tn__run *run = user;

@@ -67,7 +67,7 @@ static tn_status not_finite(const tn__run *run, double loss, int64_t last)
     return tn__fail(TN_ERR_NAN, "train",
                     "the loss%s became %g %s of epoch %" PRId64 ": lower the learning rate (the optimizer is %s), "
                     "clip gradients (clip_norm=1), or look for bad values in the data; %s%s%s",
-                    whose, loss, steps, epoch, run->words.text[TN__WORD_OPTIMIZER], kept, good > 0 ? " " : "",
+                    whose, loss, steps, epoch, run->config.text[TN__CONFIG_OPTIMIZER], kept, good > 0 ? " " : "",
                     good > 0 ? run->snapshot_path : "");
 }
 
@@ -86,7 +86,7 @@ tn_array *tn__record_loss(tn_layer *model, const tn_batch *batch, void *user)
 {
     tn__run *run = user;
     tn_array *loss;
-    if (*run->words.text[TN__WORD_EXTEND]) {
+    if (*run->config.text[TN__CONFIG_EXTEND]) {
         loss = tn_usual_loss(model, batch, NULL);
     } else {
         loss = tn__task_loss(run->classifies, tn_forward(model, batch->x), batch->t);
@@ -249,7 +249,8 @@ static tn_status load_rank_losses(const tn_serializer *s, tn__run *run)
     return status;
 }
 
-/* When the words' own snapshots are due: here, as all ranks ask that, and one alone has the snapshot's extension. */
+/* When the configuration's own snapshots are due: here, as all ranks ask that, and one alone has the snapshot's
+ * extension. */
 static tn_status serialize_every(const tn_serializer *s, tn__run *run)
 {
     bool there = run->snapshot_every != NULL;
@@ -267,7 +268,7 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_status status = s->loading ? tn__history_restore(&run->history, s->archive, s->file)
                                   : tn__history_archive(&run->history, s->archive);
     if (status == TN_OK && !s->loading)
-        status = tn__config_archive(&run->words, s->archive);
+        status = tn__config_archive(&run->config, s->archive);
     if (status == TN_OK)
         status = tn_serialize_summary(s, "losses", run->losses);
     if (status == TN_OK && s->loading)

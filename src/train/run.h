@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A run of tn_train: a trainer over a named dataset, with what its files (set-up, record, folder, words) share. */
+/* A run of tn_train: a trainer over a named dataset, with what its files (set-up, record, folder, configuration) share.
+ */
 #ifndef TN_TRAIN_RUN_H
 #define TN_TRAIN_RUN_H
 
@@ -13,7 +14,7 @@
 #define TN__STOPPERS_MOST 4
 
 typedef struct tn__run {
-    tn__config words;
+    tn__config config;
     tn_device device;
     const tn_device *devices; /* several that share minibatches, the first is `device`; NULL: one */
     tn_comm *comm;   /* of several ranks; NULL: this process alone */
@@ -46,7 +47,7 @@ typedef struct tn__run {
     int folder;                /* `out`, open and locked; -1: not */
     bool saves;                /* whether this build can write archives */
     bool guards;               /* files of an earlier run stay until the first epoch is done */
-    tn_trigger *snapshot_every; /* of the words; NULL: as often as costs little */
+    tn_trigger *snapshot_every; /* of the configuration; NULL: as often as costs little */
     bool brought;              /* what ranks have in parts was brought together for a snapshot of those */
     tn_extension *snapshot;    /* the trainer's; NULL: none is made */
     int64_t resumed;           /* the iteration of the snapshot that the run goes on from; -1: none */
@@ -95,7 +96,7 @@ void tn__output_tell_others(const tn__run *run);
 int64_t tn__output_snapshot(const tn__run *run);
 /* Whether a run's folder has a file of that name in any case. */
 bool tn__output_reserved(const char *file);
-/* The words and the parameters, as in model.safetensors. */
+/* The configuration and the parameters, as in model.safetensors. */
 tn_status tn__output_fill_model(tn__run *run, tn_archive *archive);
 
 /* ---- curve.c ---- */

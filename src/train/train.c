@@ -26,8 +26,8 @@ static tn_status describe_dataset(tn__run *run, const tn_dataset *dataset)
     tn_shape shape = tn_shape_of(tn_dataset_x(dataset));
     for (int i = 1, length = 0; i < shape.ndim; i++)
         length += snprintf(input + length, sizeof input - (size_t)length, "%s%" PRId64, i > 1 ? "," : "", shape.dim[i]);
-    tn_status status = tn__config_set(&run->words, TN__WORD_INPUT, "%s", input);
-    return status == TN_OK ? tn__config_set(&run->words, TN__WORD_SAMPLES, "%" PRId64, tn_dataset_size(dataset))
+    tn_status status = tn__config_set(&run->config, TN__CONFIG_INPUT, "%s", input);
+    return status == TN_OK ? tn__config_set(&run->config, TN__CONFIG_SAMPLES, "%" PRId64, tn_dataset_size(dataset))
                            : status;
 }
 
@@ -65,14 +65,14 @@ static tn_status try_forward(tn__run *run, const tn_dataset *dataset, int64_t ou
                 status = tn__fail(TN_ERR_SHAPE, "train",
                                   "the model \"%s\" gives %" PRId64 " outputs a sample, and %s has %" PRId64
                                   " %s: let the model end in linear:%" PRId64,
-                                  run->words.text[TN__WORD_MODEL], tn_ndim(y) == 2 ? tn_dim(y, 1) : tn_size(y),
-                                  run->words.text[TN__WORD_DATASET], outputs,
+                                  run->config.text[TN__CONFIG_MODEL], tn_ndim(y) == 2 ? tn_dim(y, 1) : tn_size(y),
+                                  run->config.text[TN__CONFIG_DATASET], outputs,
                                   run->classifies ? "classes" : "values a target", outputs);
         }
     return status;
 }
 
-/* The model's words, where ranks have gradients or parameters in parts. */
+/* The model's text, where ranks have gradients or parameters in parts. */
 static void mark_layers(tn__run *run)
 {
     if (!run->comm || run->shard < 2)
@@ -85,8 +85,8 @@ static void mark_layers(tn__run *run)
 
 static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outputs)
 {
-    tn_seed(tn__config_number(&run->words, TN__WORD_SEED));
-    run->net = tn_layer_parse(run->words.text[TN__WORD_MODEL]);
+    tn_seed(tn__config_number(&run->config, TN__CONFIG_SEED));
+    run->net = tn_layer_parse(run->config.text[TN__CONFIG_MODEL]);
     tn_status status = tn_layer_status(run->net);
     if (status == TN_OK)
         status = tn_layer_to(run->net, run->device);
@@ -96,11 +96,11 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
         status =
             tn__fail(TN_ERR_VALUE, "train",
                      "the model \"%s\" has no parameters to train: give it a layer that has, such as linear:%" PRId64,
-                     run->words.text[TN__WORD_MODEL], outputs);
+                     run->config.text[TN__CONFIG_MODEL], outputs);
     if (status != TN_OK)
         return status;
     mark_layers(run);
-    run->optimizer = tn_optimizer_parse(run->words.text[TN__WORD_OPTIMIZER], run->net);
+    run->optimizer = tn_optimizer_parse(run->config.text[TN__CONFIG_OPTIMIZER], run->net);
     status = tn_optimizer_status(run->optimizer);
     const tn_distribute_opts shared = {.shard = run->shard};
     return status == TN_OK && run->comm ? tn_optimizer_distribute_with(run->optimizer, run->comm, &shared) : status;
@@ -109,7 +109,7 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
 /* Which part of a minibatch is this rank's. */
 static tn_status divide_batch(tn__run *run)
 {
-    int64_t batch = (int64_t)tn__config_number(&run->words, TN__WORD_BATCH), ranks = 1;
+    int64_t batch = (int64_t)tn__config_number(&run->config, TN__CONFIG_BATCH), ranks = 1;
     if (run->comm)
         ranks = tn_comm_size(run->comm);
     run->share = batch / ranks;
@@ -142,7 +142,7 @@ static tn_status choose_test_batch(const tn__run *run, int64_t samples, int64_t 
 static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
 {
     tn_loader_opts shuffled = {.batch = run->share,
-                               .seed = tn__config_number(&run->words, TN__WORD_SEED),
+                               .seed = tn__config_number(&run->config, TN__CONFIG_SEED),
                                .shuffle = true,
                                .device = run->device};
     tn_loader_opts ordered = {.device = run->device};
@@ -163,7 +163,7 @@ static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
 /* The trainer with all that the run has of it. */
 static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
 {
-    run->epochs = (int)tn__config_number(&run->words, TN__WORD_EPOCHS);
+    run->epochs = (int)tn__config_number(&run->config, TN__CONFIG_EPOCHS);
     FILE *report = run->follows ? NULL : opts->report;
     tn__lines_begin(&run->lines, report, run->epochs, tn_loader_samples(run->train));
     tn_trainer_opts trainer_opts = {.stop = tn__stop_new(run),
@@ -182,7 +182,7 @@ static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
     if (status == TN_OK)
         status = tn_extend_with(run->trainer, tn_evaluator_with(run->test, run->net, &evaluating), NULL);
     if (status == TN_OK)
-        status = tn__named_extend(run, run->words.text[TN__WORD_SCHEDULE], run->words.text[TN__WORD_EXTEND]);
+        status = tn__named_extend(run, run->config.text[TN__CONFIG_SCHEDULE], run->config.text[TN__CONFIG_EXTEND]);
     tn_progress_bar_opts bar = {.stream = report};
     if (status == TN_OK && run->lines.terminal)
         status = tn_extend_with(run->trainer, tn_progress_bar_with(&bar), NULL);
@@ -220,25 +220,25 @@ static void name_devices(const tn__run *run, char *names, size_t room)
 
 static void say_what(tn__run *run, const tn_dataset *train, const tn_dataset *test, bool resume)
 {
-    char **text = run->words.text;
+    char **text = run->config.text;
     char threads[32] = "", classes[48] = "", devices[256];
     name_devices(run, devices, sizeof devices);
     if (run->device.kind == TN_DEVICE_CPU)
         snprintf(threads, sizeof threads, " (%d thread%s)", tn_threads(), tn_threads() == 1 ? "" : "s");
     if (run->classifies)
         snprintf(classes, sizeof classes, ", %" PRId64 " classes", tn_dataset_classes(train));
-    tn__lines_say(&run->lines, "%s: %" PRId64 " training samples, %" PRId64 " test samples%s", text[TN__WORD_DATASET],
+    tn__lines_say(&run->lines, "%s: %" PRId64 " training samples, %" PRId64 " test samples%s", text[TN__CONFIG_DATASET],
              tn_dataset_size(train), tn_dataset_size(test), classes);
     tn__lines_say(&run->lines, "%s: %" PRId64 " parameters; %s, %s rate, batch %s, seed %s, on %s%s",
-             text[TN__WORD_MODEL], tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_SCHEDULE],
-             text[TN__WORD_BATCH], text[TN__WORD_SEED], devices, threads);
+             text[TN__CONFIG_MODEL], tn_param_total(run->net), text[TN__CONFIG_OPTIMIZER], text[TN__CONFIG_SCHEDULE],
+             text[TN__CONFIG_BATCH], text[TN__CONFIG_SEED], devices, threads);
     static const char *const in_parts[] = {"", "; states are shared out", "; states and gradients are shared out",
                                            "; states, gradients and parameters are shared out"};
     if (run->comm)
         tn__lines_say(&run->lines, "by %d ranks, with %" PRId64 " samples of each batch%s", tn_comm_size(run->comm),
                       run->share, in_parts[run->shard]);
-    if (*text[TN__WORD_EXTEND])
-        tn__lines_say(&run->lines, "with %s", text[TN__WORD_EXTEND]);
+    if (*text[TN__CONFIG_EXTEND])
+        tn__lines_say(&run->lines, "with %s", text[TN__CONFIG_EXTEND]);
     if (run->resumed >= 0)
         tn__lines_say(&run->lines, "resumed after %s", tn__run_place(run, run->resumed).text);
     else if (resume)
@@ -253,7 +253,7 @@ static tn_status check_datasets(const tn__run *run, const tn_dataset *train, con
     if (status == TN_OK && (tn_dataset_size(train) == 0 || tn_dataset_size(test) == 0))
         status = tn__fail(TN_ERR_VALUE, "train",
                           "'%s' holds %" PRId64 " training and %" PRId64 " test samples: both are needed",
-                          run->words.text[TN__WORD_DATASET], tn_dataset_size(train), tn_dataset_size(test));
+                          run->config.text[TN__CONFIG_DATASET], tn_dataset_size(train), tn_dataset_size(test));
     return status;
 }
 
@@ -267,16 +267,16 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
         run->classifies ? (train_classes > test_classes ? train_classes : test_classes) : tn_size(t) / tn_dim(t, 0);
     tn_status status = describe_dataset(run, train);
     if (status == TN_OK)
-        status = tn__config_fit(&run->words, outputs);
+        status = tn__config_fit(&run->config, outputs);
     tn_archive *snapshot = status == TN_OK ? open_snapshot(run, opts) : NULL;
     if (status == TN_OK)
         status = tn_error_code();
     if (status == TN_OK && snapshot)
-        status = tn__config_resume(&run->words, snapshot, run->snapshot_path);
+        status = tn__config_resume(&run->config, snapshot, run->snapshot_path);
     if (status == TN_OK)
-        status = tn__config_default(&run->words, outputs);
+        status = tn__config_default(&run->config, outputs);
     if (status == TN_OK && run->comm)
-        status = tn__config_compare(&run->words, run->shard, snapshot != NULL, run->comm);
+        status = tn__config_compare(&run->config, run->shard, snapshot != NULL, run->comm);
     if (status == TN_OK)
         status = make_net(run, train, outputs);
     if (status == TN_OK)
@@ -334,14 +334,14 @@ static void run_free(tn__run *run)
     tn_optimizer_free(run->optimizer);
     tn_layer_free(run->net);
     tn__history_free(&run->history);
-    tn__config_free(&run->words);
+    tn__config_free(&run->config);
     tn__free(run->snapshot_path);
     tn__output_close(run);
 }
 
 static tn_status start(tn__run *run, const char *dataset, const tn_train_opts *opts)
 {
-    tn_status status = tn__config_given(&run->words, dataset, opts);
+    tn_status status = tn__config_given(&run->config, dataset, opts);
     const char *why = NULL;
     if (status == TN_OK && run->device.kind == TN_DEVICE_NULL)
         status = tn__fail(TN_ERR_DEVICE, "train",

@@ -178,7 +178,7 @@ static void test_layouts(void **state)
             }
 }
 
-/* Shapes that are thin in some direction, as classifiers and their gradients have. */
+/* Shapes that are skinny in some direction, as classifiers and their gradients have. */
 static void test_shapes(void **state)
 {
     (void)state;

@@ -255,7 +255,7 @@ static void test_from_sums(void **state)
             w = graph_permute(&graph, w, (uint8_t[]){1, 0});
         graph_result(&graph, graph_op(&graph, TN__OP_MULTIPLY, out, graph_op(&graph, TN__OP_MATMUL, out, x, w), old));
         tn__plan *plan = plan_of(&graph);
-        assert_int_equal(strstr(plan->program.source, "core::put(kept0") != NULL, !along);
+        assert_int_equal(strstr(plan->program.source, "main_loop::put(kept0") != NULL, !along);
         tn__plan_free(plan);
     }
 }
@@ -273,16 +273,16 @@ static void test_fetched_ahead(void **state)
     graph_result(&graph, graph_op(&graph, TN__OP_ADD, out, graph_op(&graph, TN__OP_MATMUL, out, h, w2), old));
     tn__plan *plan = plan_of(&graph);
     const char *text =
-        next(next(plan->program.source, "void nest_"), "tn_read_anew<core, true, true>(factor0, factor1);");
-    text = next(text, "tn_start<core, false, true, false>");
-    text = next(text, "tn_start<core, true, false, true>");
-    text = next(text, "tn_take_over();");
-    text = next(next(text, "core::run("), "void nest_");
-    text = next(text, "tn_start<core, false, true, false>");
+        next(next(plan->program.source, "void nest_"), "tn_evict_stale<main_loop, true, true>(factor0, factor1);");
+    text = next(text, "tn_start<main_loop, false, true, false>");
+    text = next(text, "tn_start<main_loop, true, false, true>");
+    text = next(text, "tn_await_dependencies();");
+    text = next(next(text, "main_loop::run("), "void nest_");
+    text = next(text, "tn_start<main_loop, false, true, false>");
     text = next(text, "[u] = v"); /* the old values, which an earlier run may have written */
-    text = next(text, "tn_take_over();");
-    text = next(text, "tn_start<core, true, false, true>");
-    next(text, "core::run(");
+    text = next(text, "tn_await_dependencies();");
+    text = next(text, "tn_start<main_loop, true, false, true>");
+    next(text, "main_loop::run(");
     tn__plan_free(plan);
 }
 
@@ -317,15 +317,15 @@ static void test_factors_in_registers(void **state)
     graph_result(&graph, dh);
     graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, dh, 1));
     tn__plan *plan = plan_of(&graph);
-    const char *text = next(plan->program.source, "tn_skinny_product<tn_f32, 1, 10, 8, true, true> core;");
-    text = next(text, "core::hold(held, tile, factor1");
-    text = next(text, "core::take(held, tile, factor1");
-    text = next(text, "tn_take_over();");
-    next(text, "core::run(tile, factor0, factor1");
-    text = next(plan->program.source, "tn_short_product<tn_f32, 128, 8, 256, 10> core;");
-    text = next(text, "core::hold(held, factor1, own_column);");
-    text = next(text, "tn_take_over();");
-    next(text, "core::at(factor0, held, row)");
+    const char *text = next(plan->program.source, "tn_skinny_product<tn_f32, 1, 10, 8, true, true> main_loop;");
+    text = next(text, "main_loop::load_registers(in_registers, tile, factor1");
+    text = next(text, "main_loop::take(held, tile, factor1");
+    text = next(text, "tn_await_dependencies();");
+    next(text, "main_loop::run(tile, factor0, factor1");
+    text = next(plan->program.source, "tn_short_product<tn_f32, 128, 8, 256, 10> main_loop;");
+    text = next(text, "main_loop::load_registers(in_registers, factor1, own_column);");
+    text = next(text, "tn_await_dependencies();");
+    next(text, "main_loop::at(factor0, held, row)");
     tn__plan_free(plan);
 }
 
@@ -360,9 +360,9 @@ static tn__plan *plan_back(int what)
     return plan_of(&graph);
 }
 
-/* A thin product's blocks have one row each as long as there are multiprocessors; what b is like, and whether a round
+/* A skinny product's blocks have one row each as long as there are multiprocessors; what b is like, and whether a round
  * takes all of k, is in the text. */
-static void test_thin_tiles(void **state)
+static void test_skinny_tiles(void **state)
 {
     (void)state;
     static const struct {
@@ -380,7 +380,7 @@ static void test_thin_tiles(void **state)
         int b = of[i].across ? graph_permute(&graph, w, (uint8_t[]){1, 0}) : w;
         graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, shape(2, of[i].rows, 10), x, b));
         tn__plan *plan = plan_of(&graph);
-        snprintf(text, sizeof text, "tn_skinny_product<tn_f32, %s> core;", of[i].tile);
+        snprintf(text, sizeof text, "tn_skinny_product<tn_f32, %s> main_loop;", of[i].tile);
         next(plan->program.source, text);
         assert_int_equal(plan->program.step[0].kernel.launch.blocks, of[i].blocks);
         tn__plan_free(plan);
@@ -389,20 +389,20 @@ static void test_thin_tiles(void **state)
 
 /* The gradient of a last layer goes on to what is in front of it in the same blocks; a sum over all rows waits for all
  * blocks. */
-static void test_goes_on(void **state)
+static void test_back_to_back(void **state)
 {
     (void)state;
     for (int what = 0; what < BACKS; what++) {
         tn__plan *plan = plan_back(what);
         bool back_to_back = what == BACK || what == SUMMED;
-        assert_int_equal(strstr(plan->program.source, "tn_back_product<tn_f32, 1, 256, 10> core;") != NULL,
+        assert_int_equal(strstr(plan->program.source, "tn_back_product<tn_f32, 1, 256, 10> main_loop;") != NULL,
                          back_to_back);
         assert_int_equal(kernels_of(plan) == 1, what == BACK);
         if (back_to_back) {
             const tn__step *step = &plan->program.step[0];
             assert_int_equal(step->kernel.launch.blocks, 100);
             assert_non_null(strstr(step->label, "; matmul multiply"));
-            const char *text = next(plan->program.source, "core::run(tile, factor0, factor1");
+            const char *text = next(plan->program.source, "main_loop::run(tile, factor0, factor1");
             text = next(next(text, "__syncthreads();"), "next(held);");
             next(plan->program.source, "= (held.a["); /* h, which has been multiplied by */
             next(plan->program.source, "tn_store(quad0");
@@ -414,7 +414,7 @@ static void test_goes_on(void **state)
 }
 
 /* A result that goes on in the blocks of another product is not written over what other blocks of that read. */
-static void test_goes_on_elsewhere(void **state)
+static void test_back_to_back_elsewhere(void **state)
 {
     (void)state;
     tn__graph graph = {0};
@@ -469,9 +469,9 @@ static void test_whole_factor(void **state)
         assert_int_equal(strstr(plan->program.source, "void TN_BOUNDS(256, 120) ") != NULL, whole);
         if (whole) {
             assert_int_equal(step->kernel.launch.shared, 5 * 28 * 164 * 4 + 2 * 160 * 36 * 4);
-            const char *text = next(plan->program.source, "> core;");
-            text = next(next(text, "core::bring_a(tile, factor0"), "tn_take_over();");
-            text = next(next(text, "core::bring_b(tile, factor1"), "core::run(");
+            const char *text = next(plan->program.source, "> main_loop;");
+            text = next(next(text, "main_loop::bring_a(tile, factor0"), "tn_await_dependencies();");
+            text = next(next(text, "main_loop::bring_b(tile, factor1"), "main_loop::run(");
             next(plan->program.source, "each = 4;"); /* 28 rows for 8 warps: all at once */
         }
         tn__plan_free(plan);
@@ -494,16 +494,17 @@ static void test_gathered_rows(void **state)
         int g = graph_op(&graph, TN__OP_MATMUL, w, graph_permute(&graph, x, (uint8_t[]){1, 0}), y);
         graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, w, p, g));
         tn__plan *plan = plan_of(&graph);
-        assert_true(strstr(plan->program.source, "true, true> core;") == NULL || rows == 100);
+        assert_true(strstr(plan->program.source, "true, true> main_loop;") == NULL || rows == 100);
         assert_int_equal(kernels_of(plan), 2);
         assert_int_equal(strstr(plan->program.step[0].label, " | ") == NULL, rows == 100);
         if (rows == 100) {
-            const char *text = next(next(plan->program.source, "true, true> core;"), "tn_read_anew<core, true, false>");
+            const char *text =
+                next(next(plan->program.source, "true, true> main_loop;"), "tn_evict_stale<main_loop, true, false>");
             text = next(text, "(tn_fresh(&p");
             text = next(text, "tn_lines[line] = ");
-            text = next(next(text, "__syncthreads();"), "tn_start<core, true, false, false>");
-            text = next(text, "tn_take_over();");
-            next(text, "tn_start<core, false, true, true>");
+            text = next(next(text, "__syncthreads();"), "tn_start<main_loop, true, false, false>");
+            text = next(text, "tn_await_dependencies();");
+            next(text, "tn_start<main_loop, false, true, true>");
         }
         tn__plan_free(plan);
     }
@@ -584,9 +585,9 @@ int main(void)
         cmocka_unit_test(test_from_sums),
         cmocka_unit_test(test_fetched_ahead),
         cmocka_unit_test(test_factors_in_registers),
-        cmocka_unit_test(test_thin_tiles),
-        cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_goes_on_elsewhere),
+        cmocka_unit_test(test_skinny_tiles),
+        cmocka_unit_test(test_back_to_back),
+        cmocka_unit_test(test_back_to_back_elsewhere),
         cmocka_unit_test(test_whole_factor),
         cmocka_unit_test(test_gathered_rows),
         cmocka_unit_test(test_room),

@@ -342,7 +342,7 @@ static void test_streams(void **state)
 
 /* ---- the debug switch ---- */
 
-static void spoil(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure)
+static void poison(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure)
 {
     (void)name, (void)words, (void)scalars;
     fake_fail(failure, 2, -9);
@@ -378,7 +378,7 @@ static void test_failure_waits(void **state)
         p.step[0].kernel.may_fail = true;
         assert_int_equal(device->ops->load(device, &p.program, &p.executable), TN_OK);
         cuda->waits = forbidden ? TN__CUDA_WAITS_FORBIDDEN : TN__CUDA_WAITS_REPORTED;
-        fake.kernel_runs = spoil;
+        fake.kernel_runs = poison;
         run(&p);
         fake_flush();
         fake.kernel_runs = NULL;

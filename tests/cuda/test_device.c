@@ -145,7 +145,7 @@ static void test_scalars(void **state)
 
 /* ---- faults ---- */
 
-static void spoil(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure)
+static void poison(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure)
 {
     (void)name, (void)words;
     if (scalars[0] == 1)
@@ -164,7 +164,7 @@ static void test_index_fault(void **state)
     fake.words = 5;
     tn__executable *executable = NULL;
     assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
-    fake.kernel_runs = spoil;
+    fake.kernel_runs = poison;
     void *buffers[2] = {one.buffer, one.buffer};
     for (int i = 0; i < 3; i++) { /* started step by step, then captured, then patched */
         assert_int_equal(device->ops->run(executable, buffers, (uint64_t[]){0, 0}), TN_OK);
@@ -190,7 +190,7 @@ static void test_index_fault(void **state)
 
 static int runs;
 
-static void spoil_first(const char *name, const int64_t *words, const uint64_t *scalars,
+static void poison_first(const char *name, const int64_t *words, const uint64_t *scalars,
                         const tn__cuda_failure *failure)
 {
     (void)words;
@@ -216,7 +216,7 @@ static void test_fault_before_donation(void **state)
     one.program.step_count = 2;
     tn__executable *executable = NULL;
     assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
-    fake.kernel_runs = spoil_first;
+    fake.kernel_runs = poison_first;
     void *buffers[2] = {one.buffer, one.buffer};
     for (int i = 0; i < 3; i++) {
         runs = 0;
@@ -233,7 +233,7 @@ static void test_fault_before_donation(void **state)
     device->ops->unload(executable);
 }
 
-static void test_lost_device(void **state)
+static void test_faulted_device(void **state)
 {
     (void)state;
     tn__device *device = fake_open();
@@ -523,7 +523,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_index_fault),
         cmocka_unit_test(test_fault_before_donation),
-        cmocka_unit_test(test_lost_device),   cmocka_unit_test(test_failed_launch),
+        cmocka_unit_test(test_faulted_device),   cmocka_unit_test(test_failed_launch),
         cmocka_unit_test(test_refused_launch), cmocka_unit_test(test_cache),
         cmocka_unit_test(test_target),        cmocka_unit_test(test_compiling),     cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_no_folder),

@@ -355,7 +355,7 @@ static void test_vectors(void **state)
                                             : tn_matmul(m, wide);
             emit(1, &z);
             for (int i = before; i < count; i++)
-                assert_int_equal(strstr(texts[i], "> core;") != NULL, kind == 4);
+                assert_int_equal(strstr(texts[i], "> main_loop;") != NULL, kind == 4);
         }
     }
 }

@@ -597,7 +597,7 @@ static void test_waits_at_the_end(void **state)
 }
 
 /* A device that is lost: the message tells what the steps of the program were, and stays. */
-static void test_lost(void **state)
+static void test_device_fault(void **state)
 {
     (void)state;
     two_steps t;
@@ -637,7 +637,7 @@ int main(void)
         cmocka_unit_test_setup(test_writes_in_a_row, setup),
         cmocka_unit_test_setup(test_waits, setup),
         cmocka_unit_test_setup(test_waits_at_the_end, setup),
-        cmocka_unit_test_setup(test_lost, setup),
+        cmocka_unit_test_setup(test_device_fault, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -373,14 +373,14 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
                                     .report = (unsigned long long)(uintptr_t)device->report,
                                     .run = number,
                                     .who = (unsigned long long)executable->number << 32}};
-    bool beside = tn__has_streams(device->owner);
-    if (beside)
+    bool concurrent = tn__has_streams(device->owner);
+    if (concurrent)
         status = begin_common(executable, &run);
     if (status == TN_OK)
         status = start(executable, &run);
     if (executable->may_fail)
         device->may_fail = number;
-    if (beside)
+    if (concurrent)
         end_common(executable, device);
     pthread_mutex_unlock(&device->lock);
     return status;

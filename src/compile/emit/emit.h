@@ -60,7 +60,7 @@ typedef struct tn__printer {
     bool literal;      /* strides are written as numbers */
     bool based;        /* positions are printed by the variables that tn__emit_bases has declared */
     bool checks_ahead; /* indices that do not vary with the inner loops are checked in front of them */
-    bool early;        /* loads come before the kernel has waited for the one before it, so they bypass L1: tn_fresh */
+    bool early; /* loads come before the kernel has waited for the one before it, so they bypass L1: tn_load_l2 */
     bool in_tile;      /* elements are at `row` and `column` of a product's tile */
     bool whole;        /* where divisions went wrong (`sure`), the whole pass is done again, not each vector */
     int scope, scopes, depth, pass;

@@ -44,7 +44,7 @@ void tn__print_element(tn__printer *p, int access)
 {
     const tn__access *a = &p->nest->access[access];
     if (a->in_registers) {
-        tn__text_add(p->text, "held.a[u / core::QUAD][u % core::QUAD]");
+        tn__text_add(p->text, "in_registers.a[u / main_loop::QUAD][u % main_loop::QUAD]");
         return;
     }
     if (tn__access_note_of(p, a)->own) {
@@ -85,7 +85,7 @@ static void print_load(tn__printer *p, const tn__expr *e)
         return;
     }
     if (!a->gathered) {
-        tn__text_addf(p->text, p->early ? "%s(tn_fresh(&" : "%s(", from);
+        tn__text_addf(p->text, p->early ? "%s(tn_load_l2(&" : "%s(", from);
         tn__print_element(p, e->access);
         tn__text_add(p->text, p->early ? "))" : ")");
         return;
@@ -99,7 +99,7 @@ static void print_load(tn__printer *p, const tn__expr *e)
         return;
     }
     if (a->known) {
-        tn__text_addf(p->text, "%s(%sp%d[", from, p->early ? "tn_fresh(&" : "", e->access);
+        tn__text_addf(p->text, "%s(%sp%d[", from, p->early ? "tn_load_l2(&" : "", e->access);
         tn__print_position(p, a);
         tn__text_addf(p->text, " + v%d * n[%d]])%s", e->arg[0], extra, p->early ? ")" : "");
         return;

@@ -319,8 +319,8 @@ typedef struct tn__kernel_part {
     int count;
 } tn__kernel_part;
 
-/* Appends a kernel of parts that, on a GPU, lie beside one another in its launch (elsewhere there is one), and fills in
- * the step: operands, parameters, scalars, items, costs, label. False without memory. */
+/* Appends a kernel of horizontally fused parts: on a GPU each has blocks of its own (elsewhere there is one part).
+ * Fills in the step: operands, parameters, scalars, items, costs, label. False without memory. */
 bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, tn__draft_step *step);
 /* Two steps for a nest that the target splits. */
 bool tn__emit_split(tn__draft *draft, tn__emitter *emitter, tn__nest *nest);

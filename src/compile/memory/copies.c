@@ -80,7 +80,7 @@ static bool writes(const tn__draft *draft, const tn__draft_step *s, int home)
 }
 
 /* A copy, or a fill, of one window each. */
-static bool moves(const tn__draft_step *s)
+static bool is_copy(const tn__draft_step *s)
 {
     return s->step.kind == TN__STEP_OP && !s->adopts && (s->step.op == TN__OP_COPY || s->step.op == TN__OP_CONST);
 }
@@ -143,7 +143,7 @@ static int gaps(const tn__draft *draft, int fill, box *piece)
             break;
         if (!writes(draft, s, home))
             continue;
-        if (!moves(s))
+        if (!is_copy(s))
             break;
         if (shape_of(draft, &s->operand[0]) == shape_of(draft, to) && box_of(draft, &s->operand[0], &hole))
             count = cut(piece, count, &hole, ndim);
@@ -253,7 +253,7 @@ static bool fill_directly(tn__draft *draft)
     bool any = false;
     for (int i = 0; i < draft->step_count; i++) {
         tn__draft_step *s = &draft->step[i];
-        if (!moves(s) || s->operand_count < 2)
+        if (!is_copy(s) || s->operand_count < 2)
             continue;
         const tn__value *from = &draft->graph->value[s->operand[1].value];
         if (from->op != TN__OP_CONST || home_of(draft, &s->operand[1]) != s->operand[1].value)
@@ -266,21 +266,21 @@ static bool fill_directly(tn__draft *draft)
     }
     bool *needed = any ? find_needed(draft) : NULL;
     for (int i = draft->step_count - 1; i >= 0 && needed; i--)
-        if (draft->step[i].step.op == TN__OP_CONST && moves(&draft->step[i]) &&
+        if (draft->step[i].step.op == TN__OP_CONST && is_copy(&draft->step[i]) &&
             !needed[home_of(draft, &draft->step[i].operand[0])])
             tn__draft_remove(draft, i);
     tn__free(needed);
     return !any || needed;
 }
 
-/* ---- moves in one step ---- */
+/* ---- copies in one step ---- */
 
 typedef struct group {
     int count, member[MOST_TOGETHER];
     int64_t bytes;
 } group;
 
-/* Does the order of two moves matter? */
+/* Does the order of two copies matter? */
 static bool meet(const tn__draft *draft, const tn__draft_step *a, const tn__draft_step *b)
 {
     int to = home_of(draft, &a->operand[0]), other = home_of(draft, &b->operand[0]);
@@ -302,7 +302,7 @@ static bool joins(const tn__draft *draft, const group *g, const tn__draft_step *
     return joins;
 }
 
-/* Can the moves be made behind another step as well? */
+/* Can the copies be made behind another step as well? */
 static bool can_wait(const tn__draft *draft, const group *g, const tn__draft_step *s)
 {
     bool can = g->bytes <= SHORT;
@@ -316,7 +316,7 @@ static bool can_wait(const tn__draft *draft, const group *g, const tn__draft_ste
     return can;
 }
 
-/* Makes the last of the moves the step of all of them: outputs of copies, then those of fills, what is copied, what
+/* Makes the last of the copies the step of all of them: outputs of copies, then those of fills, what is copied, what
  * fills. The others are left without operands. */
 static bool close_group(tn__draft *draft, group *g)
 {
@@ -368,10 +368,10 @@ static bool put_together(tn__draft *draft)
     bool done = true;
     for (int i = 0; i < draft->step_count && done; i++) {
         const tn__draft_step *s = &draft->step[i];
-        bool move = moves(s);
-        if (move ? !joins(draft, &g, s) : !can_wait(draft, &g, s))
+        bool copies = is_copy(s);
+        if (copies ? !joins(draft, &g, s) : !can_wait(draft, &g, s))
             done = close_group(draft, &g);
-        if (move) {
+        if (copies) {
             g.member[g.count++] = i;
             g.bytes += s->step.bytes;
         }

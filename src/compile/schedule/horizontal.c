@@ -6,9 +6,9 @@
 #include "compile/emit/emit.h"
 #include "compile/schedule/horizontal.h"
 
-#define BLOCKS_BESIDE  4         /* a product that shares a launch has at most so many blocks a multiprocessor */
-#define POINTS_FUSED  (1 << 18) /* another nest that does has at most so many: a larger one fills the GPU alone */
-#define THREADS_BESIDE 256       /* of a block of a shared launch: each then has the registers that products need */
+#define FUSED_BLOCKS   4         /* a product that shares a launch has at most so many blocks a multiprocessor */
+#define FUSED_POINTS  (1 << 18) /* another nest that does has at most so many: a larger one fills the GPU alone */
+#define FUSED_THREADS  256       /* of a block of a shared launch: each then has the registers that products need */
 
 /* ---- what groups read and may overwrite ---- */
 
@@ -122,13 +122,13 @@ static bool shares_launches(const tn__fusion_groups *s, const tn__fusion_group *
     if (!u->count)
         return false;
     target->launch(s->emitter, &(tn__kernel_part){.nest = u->nest, .count = u->count}, false, &launch);
-    if (launch.threads > THREADS_BESIDE)
+    if (launch.threads > FUSED_THREADS)
         return false;
     if (u->small)
         return true;
     if (u->nest[0]->product.there)
-        return launch.blocks <= (int64_t)BLOCKS_BESIDE * s->fuser->device->capabilities.multiprocessors;
-    return tn__nest_points(u->nest[0]) <= POINTS_FUSED && !target->splits(s->emitter, u->nest[0]);
+        return launch.blocks <= (int64_t)FUSED_BLOCKS  * s->fuser->device->capabilities.multiprocessors;
+    return tn__nest_points(u->nest[0]) <= FUSED_POINTS && !target->splits(s->emitter, u->nest[0]);
 }
 
 /* Notes whether a launch has room for any group. */

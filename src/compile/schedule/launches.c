@@ -235,7 +235,8 @@ static void bring_forward(tn__horizontal *h)
 
 /* ---- multiprocessors ---- */
 
-/* What lies beside a product makes do with the multiprocessors that this leaves idle, each group by itself. */
+/* What is fused horizontally with a product makes do with the multiprocessors that it leaves idle, each group by
+ * itself. */
 static void share_idle(tn__fusion_groups *s, int largest, int64_t idle)
 {
     const tn__nest *main = s->group[largest].nest[0];
@@ -251,8 +252,8 @@ static void share_idle(tn__fusion_groups *s, int largest, int64_t idle)
     }
 }
 
-/* A product that has a block for most multiprocessors leaves the others to what lies beside it: the last of many small
- * blocks would begin when that product's end. */
+/* A product that has a block for most multiprocessors leaves the others to what is fused horizontally with it: the last
+ * of many small blocks would begin when those of that product end. */
 static void make_room(tn__fusion_groups *s)
 {
     int64_t all = s->fuser->device->capabilities.multiprocessors;

@@ -61,7 +61,7 @@ static int add_group(tn__fusion_groups *s)
     return s->count++;
 }
 
-/* Nobody needs it, and it needs nothing of the open group, if there is one: better beside it than behind it. */
+/* Nobody needs it, and it needs nothing of the open group, if there is one: horizontal fusion may take it. */
 static bool on_its_own(tn__fuser *f, int open, int i)
 {
     const tn__item *item = &f->item[i];

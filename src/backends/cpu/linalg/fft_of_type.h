@@ -19,12 +19,12 @@ static inline C NAME(plus)(C a, C b) { return (C){a.re + b.re, a.im + b.im}; }
 static inline C NAME(minus)(C a, C b) { return (C){a.re - b.re, a.im - b.im}; }
 static inline C NAME(times)(C a, C b) { return (C){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 static inline C NAME(scaled)(C a, T s) { return (C){a.re * s, a.im * s}; }
-static inline C NAME(turned)(C a) { return (C){a.im, -a.re}; } /* times -i */
+static inline C NAME(rotated)(C a) { return (C){a.im, -a.re}; } /* times -i */
 #define plus   NAME(plus)
 #define minus  NAME(minus)
 #define times  NAME(times)
 #define scaled NAME(scaled)
-#define turned NAME(turned)
+#define rotated NAME(rotated)
 
 /* One pass: n numbers still to transform in each of s interleaved sequences, factor r, m = n / r; w: roots of the whole
  * length, of which every s-th is one of n's. */
@@ -50,7 +50,7 @@ PASS(pass3)
     for (int64_t p = 0; p < m; p++) {
         const C w1 = w[p * s], w2 = w[2 * p * s];
         for (int64_t q = 0; q < s; q++) {
-            C a = IN(0), b = plus(IN(1), IN(2)), d = scaled(turned(minus(IN(1), IN(2))), sine);
+            C a = IN(0), b = plus(IN(1), IN(2)), d = scaled(rotated(minus(IN(1), IN(2))), sine);
             C mid = minus(a, scaled(b, half));
             OUT(3, 0) = plus(a, b);
             OUT(3, 1) = times(plus(mid, d), w1);
@@ -64,7 +64,7 @@ PASS(pass4)
     for (int64_t p = 0; p < m; p++) {
         const C w1 = w[p * s], w2 = w[2 * p * s], w3 = w[3 * p * s];
         for (int64_t q = 0; q < s; q++) {
-            C a = plus(IN(0), IN(2)), b = minus(IN(0), IN(2)), c = plus(IN(1), IN(3)), d = turned(minus(IN(1), IN(3)));
+            C a = plus(IN(0), IN(2)), b = minus(IN(0), IN(2)), c = plus(IN(1), IN(3)), d = rotated(minus(IN(1), IN(3)));
             OUT(4, 0) = plus(a, c);
             OUT(4, 1) = times(plus(b, d), w1);
             OUT(4, 2) = times(minus(a, c), w2);
@@ -81,7 +81,7 @@ PASS(pass5)
         const C w1 = w[p * s], w2 = w[2 * p * s], w3 = w[3 * p * s], w4 = w[4 * p * s];
         for (int64_t q = 0; q < s; q++) {
             C a = IN(0), b = plus(IN(1), IN(4)), c = plus(IN(2), IN(3));
-            C d = turned(minus(IN(1), IN(4))), e = turned(minus(IN(2), IN(3)));
+            C d = rotated(minus(IN(1), IN(4))), e = rotated(minus(IN(2), IN(3)));
             C f = plus(a, plus(scaled(b, c1), scaled(c, c2))), g = plus(a, plus(scaled(b, c2), scaled(c, c1)));
             C h = plus(scaled(d, s1), scaled(e, s2)), i = minus(scaled(d, s2), scaled(e, s1));
             OUT(5, 0) = plus(a, plus(b, c));
@@ -292,7 +292,7 @@ static int NAME(rfft)(tn__library *l, char *const *p, tn__carver *carver)
     OUTPUT(n) = (C){z[0].re - z[0].im, 0};
     for (int64_t k = 1; k <= n / 2; k++) {
         C a = z[k], b = {z[n - k].re, -z[n - k].im};
-        C even = scaled(plus(a, b), (T)0.5), odd = times(scaled(turned(minus(a, b)), (T)0.5), root[k]);
+        C even = scaled(plus(a, b), (T)0.5), odd = times(scaled(rotated(minus(a, b)), (T)0.5), root[k]);
         C sum = plus(even, odd), rest = minus(even, odd);
         OUTPUT(k) = sum;
         OUTPUT(n - k) = (C){rest.re, -rest.im};
@@ -322,7 +322,7 @@ static int NAME(irfft)(tn__library *l, char *const *p, tn__carver *carver)
             continue;
         }
         C sum = plus(a, b), odd = times(minus(a, b), (C){root[k].re, -root[k].im});
-        C first = minus(sum, turned(odd)), second = plus(sum, turned(odd));
+        C first = minus(sum, rotated(odd)), second = plus(sum, rotated(odd));
         x[k] = (C){first.im, first.re};
         x[n - k] = (C){-second.im, second.re};
     }
@@ -347,7 +347,7 @@ static int NAME(irfft)(tn__library *l, char *const *p, tn__carver *carver)
 #undef minus
 #undef times
 #undef scaled
-#undef turned
+#undef rotated
 #undef PASS
 #undef IN
 #undef OUT

@@ -43,7 +43,7 @@ typedef struct tn__matmul_product {
     char *workspace;
 } tn__matmul_product;
 
-/* A step's extents, steps and batch; its alpha for a run, 1 without a scalar, its sign turned where the step asks. */
+/* A step's extents, steps and batch; its alpha for a run, 1 without a scalar, its sign changed where the step asks. */
 void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars);
 

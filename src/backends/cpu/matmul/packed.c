@@ -226,8 +226,8 @@ bool tn__matmul_packed_suits(const tn__matmul_product *p)
 {
     const tn__packed_isa *isa = isa_here();
     bool on_lines = isa == &packed_isa_avx512 && p->out.ld % LINE == 0 && p->b.ld % LINE == 0;
-    bool thin = p->a.transposed && p->n >= 8 && p->n <= 64 && p->m >= 256 && p->k >= 32;
-    return isa != NULL && (thin || (p->m >= 48 && p->n >= 64 && p->k >= 48 && !on_lines));
+    bool skinny = p->a.transposed && p->n >= 8 && p->n <= 64 && p->m >= 256 && p->k >= 32;
+    return isa != NULL && (skinny || (p->m >= 48 && p->n >= 64 && p->k >= 48 && !on_lines));
 }
 
 bool tn__matmul_packed_can(const tn__matmul_product *p)

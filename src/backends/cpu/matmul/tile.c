@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small and thin float32 products by tiles of registers, with no packing: where a library spends most of its time
+ * Small and skinny float32 products by tiles of registers, with no packing: where a library spends most of its time
  * getting ready. Each element is one sum in the order of k, whatever the number of threads.
  */
 #include "backends/cpu/base/parallel.h"
@@ -86,14 +86,14 @@ static void tile_part(void *context, int64_t begin, int64_t end)
 
 bool tn__matmul_tile(const tn__matmul_product *p)
 {
-    float turned[NEAR];
+    float transposed[NEAR];
     tn__tile tile = {p->m, p->n, p->k, (const float *)p->a.place, (const float *)p->b.place, (float *)p->out.place,
                      p->a.ld, p->b.ld, p->out.ld, p->alpha.f32, p->beta, p->a.transposed};
     if (p->b.transposed) {
         for (int64_t j = 0; j < p->n; j++)
             for (int64_t i = 0; i < p->k; i++)
-                turned[i * p->n + j] = tile.b[j * p->b.ld + i];
-        tile.b = turned;
+                transposed[i * p->n + j] = tile.b[j * p->b.ld + i];
+        tile.b = transposed;
         tile.ldb = p->n;
     }
     tile_run run = {&tile, rows_here()};

@@ -25,9 +25,9 @@ bool tn__network_here(void) { return tn__cpu_simd() != TN__SIMD_NONE; }
 #define EXCHANGE_HALF(a, b) \
     do { \
         __m256i x = _mm256_load_si256((__m256i *)(a)), y = _mm256_load_si256((__m256i *)(b)); \
-        __m256i turned = _mm256_cmpgt_epi64(x, y); \
-        _mm256_store_si256((__m256i *)(a), _mm256_blendv_epi8(x, y, turned)); \
-        _mm256_store_si256((__m256i *)(b), _mm256_blendv_epi8(y, x, turned)); \
+        __m256i swapped = _mm256_cmpgt_epi64(x, y); \
+        _mm256_store_si256((__m256i *)(a), _mm256_blendv_epi8(x, y, swapped)); \
+        _mm256_store_si256((__m256i *)(b), _mm256_blendv_epi8(y, x, swapped)); \
     } while (0)
 #define EXCHANGE_u64(a, b) \
     do { \
@@ -43,11 +43,11 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
         __m256i *a_key = (__m256i *)(a), *b_key = (__m256i *)(b); \
         __m256i x = a_key[0], y = b_key[0], x_place = a_key[2], y_place = b_key[2]; \
         __m256i behind = _mm256_and_si256(_mm256_cmpeq_epi64(x, y), _mm256_cmpgt_epi64(x_place, y_place)); \
-        __m256i turned = _mm256_or_si256(_mm256_cmpgt_epi64(x, y), behind); \
-        a_key[0] = _mm256_blendv_epi8(x, y, turned); \
-        b_key[0] = _mm256_blendv_epi8(y, x, turned); \
-        a_key[2] = _mm256_blendv_epi8(x_place, y_place, turned); \
-        b_key[2] = _mm256_blendv_epi8(y_place, x_place, turned); \
+        __m256i swapped = _mm256_or_si256(_mm256_cmpgt_epi64(x, y), behind); \
+        a_key[0] = _mm256_blendv_epi8(x, y, swapped); \
+        b_key[0] = _mm256_blendv_epi8(y, x, swapped); \
+        a_key[2] = _mm256_blendv_epi8(x_place, y_place, swapped); \
+        b_key[2] = _mm256_blendv_epi8(y_place, x_place, swapped); \
     } while (0)
 #define EXCHANGE_pair(a, b) \
     do { \

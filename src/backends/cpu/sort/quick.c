@@ -3,7 +3,7 @@
  * Quicksort of keys (Hoare 1962), whose equals need no order. A vector is parted by the pivot at once: one permutation,
  * looked up by which of its keys are not greater, puts these in front; it is then stored twice, over what has been
  * read, where those in front count, and from the end of the room, where those behind count. Few keys are sorted in
- * registers: eight vectors by a network, turned, and their runs merged as bitonic ones (Batcher 1968). Of keys of 8
+ * registers: eight vectors by a network, transposed, and their runs merged as bitonic ones (Batcher 1968). Of keys of 8
  * bytes, of which registers hold too few, eight pieces at a time are. Pivots that go wrong too often leave a piece to
  * radix.
  */

@@ -288,7 +288,7 @@ static tn_status measure(decompose_data *d, tn__cuda_device *device)
     return lacking ? tn__fail_memory("linalg", d->host_bytes) : status;
 }
 
-static tn_status make_moves(decompose_data *d, tn__cuda_step *step, tn__cuda_device *device)
+static tn_status make_copies(decompose_data *d, tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__operand *operand = step->step->operand;
     tn__operand a = d->transposed ? tn__cuda_dense(&operand[1]) : tn__cuda_by_columns(&operand[1]),
@@ -343,7 +343,7 @@ static tn_status prepare_large(tn__cuda_step *step, tn__cuda_device *device, con
     tn_status status = find_kernels(step, device, d);
     if (status == TN_OK)
         status = measure(d, device);
-    return status == TN_OK ? make_moves(d, step, device) : status;
+    return status == TN_OK ? make_copies(d, step, device) : status;
 }
 
 tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *device)

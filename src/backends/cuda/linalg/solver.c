@@ -186,7 +186,7 @@ static tn_status ask_for_sizes(solver_data *data, tn__cuda_device *device, int o
     return status;
 }
 
-static tn_status make_moves(solver_data *data, tn__cuda_step *step, tn__cuda_device *device)
+static tn_status make_copies(solver_data *data, tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__operand *operand = step->step->operand;
     tn__operand a = tn__cuda_by_columns(&operand[1]);
@@ -250,6 +250,6 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
                                           factors ? "small_cholesky" : solves ? "small_solve" : "small_lu",
                                           &data->small);
     if (status == TN_OK)
-        status = make_moves(data, step, device);
+        status = make_copies(data, step, device);
     return status == TN_OK ? make_memory(data, device) : status;
 }

@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(PACKERS) pack_a(const __grid_consta
         to[i / 2 * (A_BYTES / 16) + i % 2 * 32] = four[i];
 }
 
-/* A stage of a tile of b: [column][place] 16 bytes, chunk i ^ column % 8 at place i. Through shared memory, so that
+/* A stage of a tile of b: [column][place] 16 bytes, vector i ^ column % 8 at place i. Through shared memory, so that
  * neighbours read along memory, whichever way that is, and write along it. */
 extern "C" __global__ void __launch_bounds__(PACKERS) pack_b(const __grid_constant__ operand x, uint4 *to, int stages)
 {
@@ -91,13 +91,13 @@ extern "C" __global__ void __launch_bounds__(PACKERS) pack_b(const __grid_consta
     to += (i64)blockIdx.x * COLUMNS * 8;
 #pragma unroll
     for (int i = threadIdx.x; i < COLUMNS * 8; i += PACKERS) {
-        const int column = i / 8, chunk = i % 8 ^ column % 8;
+        const int column = i / 8, vector = i % 8 ^ column % 8;
         u32 word[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             u32 great, small;
-            split(part[chunk % 4 * 4 + e][column], great, small);
-            word[e] = chunk < 4 ? great : small;
+            split(part[vector % 4 * 4 + e][column], great, small);
+            word[e] = vector < 4 ? great : small;
         }
         to[i] = make_uint4(word[0], word[1], word[2], word[3]);
     }

@@ -12,7 +12,7 @@
  */
 #define FEW 2048
 #define FOUR 4
-#define CHUNKS 4            /* of four neighbours each, that a thread has under way */
+#define VECTORS 4            /* of four neighbours each, that a thread has under way */
 #define THREADS 256
 
 struct histogram_work {
@@ -61,17 +61,17 @@ template <class Take> static __device__ __forceinline__ void go_through(const hi
     i64 done = 0;
     if (work.from_step == 1 && (u64)work.from % alignof(four) == 0) {
         const four *from = (const four *)work.from;
-        const i64 chunks = work.n / FOUR;
-        done = chunks * FOUR;
-        for (i64 i = thread; i < chunks; i += threads * CHUNKS) {
-            four given[CHUNKS];
+        const i64 vectors = work.n / FOUR;
+        done = vectors * FOUR;
+        for (i64 i = thread; i < vectors; i += threads * VECTORS) {
+            four given[VECTORS];
 #pragma unroll
-            for (int k = 0; k < CHUNKS; k++)
-                if (i + k * threads < chunks)
+            for (int k = 0; k < VECTORS; k++)
+                if (i + k * threads < vectors)
                     given[k] = from[i + k * threads];
 #pragma unroll
-            for (int k = 0; k < CHUNKS; k++)
-                if (i + k * threads < chunks)
+            for (int k = 0; k < VECTORS; k++)
+                if (i + k * threads < vectors)
                     for (int j = 0; j < FOUR; j++)
                         take(given[k].x[j]);
         }

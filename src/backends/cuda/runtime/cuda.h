@@ -185,7 +185,7 @@ CUresult tn__cuda_await(tn__cuda_device *device, int stream, CUevent event);
 /* As tn__cuda_may_wait, but does nothing if the GPU is idle, as then there is no wait. */
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why);
 
-/* ---- a context that is lost (fault.c) ---- */
+/* ---- a device fault (fault.c) ---- */
 
 /* TN_OK for success; else latches the error, and notes a fault if the error makes the context unusable. */
 tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *what);

@@ -4,9 +4,9 @@
  * Between two launches of graphs the GPU stands still for about two microseconds, and each costs the host as much; so a
  * run whose graph needs no patching is held back until there are several, and their graphs are launched as one. There
  * each run's first kernel can be started while the last one of the run before it still runs: what it does before it
- * waits for that, such as fetching a minibatch, costs no time then (see `late` in program.h). The more runs together
- * the better, up to TN__CUDA_TOGETHER; but where the GPU has no other launch to run behind the one that it is at, a few
- * do. What is left when something else comes is launched by powers of two, so that not many graphs are made.
+ * waits for that, such as fetching a minibatch, costs no time then (see `late_trigger` in program.h). The more runs
+ * together the better, up to TN__CUDA_TOGETHER; but where the GPU has no other launch to run behind the one that it is
+ * at, a few do. What is left when something else comes is launched by powers of two, so that not many graphs are made.
  *
  * That is not observable: whatever else is asked of the device (a transfer, another program, an event, a wait) first
  * launches what is held back (by tn__cuda_enter). If the program has obtained a CUDA stream or a pointer, and so may

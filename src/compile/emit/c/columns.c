@@ -274,7 +274,7 @@ static void segments(tn__printer *p)
     tn__line(p, "const tn_i64 segments = (R + %d) / %d;", TN__REDUCE_OUTER_BLOCK - 1, TN__REDUCE_OUTER_BLOCK);
 }
 
-static void column_pieces(tn__printer *p)
+static void partial_columns(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     int c = p->vector_loop;
@@ -303,7 +303,7 @@ static void column_pieces(tn__printer *p)
     tn__line(p, "}");
 }
 
-static void column_results(tn__printer *p)
+static void final_columns(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     int c = p->vector_loop;
@@ -336,7 +336,7 @@ static void column_results(tn__printer *p)
 void tn__c_emit_columns(tn__printer *p)
 {
     static void (*const of_part[])(tn__printer *) = {
-        [TN__PART_WHOLE] = whole_columns, [TN__PART_PARTIAL] = column_pieces, [TN__PART_FINAL] = column_results};
+        [TN__PART_WHOLE] = whole_columns, [TN__PART_PARTIAL] = partial_columns, [TN__PART_FINAL] = final_columns};
     const tn__nest *n = p->nest;
     int c = p->vector_loop = n->loop_count - 1;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");

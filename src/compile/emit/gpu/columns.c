@@ -146,15 +146,15 @@ static void open_groups(tn__printer *p)
 void tn__gpu_emit_columns(tn__printer *p, const tn__gpu_form *f)
 {
     const tn__nest *n = p->nest;
-    bool pieces = n->part == TN__PART_PARTIAL;
+    bool partial = n->part == TN__PART_PARTIAL;
     uint32_t inner = n->reduced | 1u << f->loop, kept = tn__nest_loops(n) & ~n->reduced;
     p->vector = "[q]";
     tn__gpu_begin(p, f);
-    if (pieces)
+    if (partial)
         print_kept(p);
     tn__gpu_find(p, f, inner);
     open_groups(p);
-    tn__gpu_open_segment(p, pieces, "group");
+    tn__gpu_open_segment(p, partial, "group");
     tn__line(p, "const ix number = group * across + cx;");
     tn__gpu_decode(p, f, kept, "number");
     tn__emit_indent(p);
@@ -168,10 +168,10 @@ void tn__gpu_emit_columns(tn__printer *p, const tn__gpu_form *f)
         tn__gpu_start(p, f, level, f->width);
         pass(p, f, level);
         tn__gpu_combine_down(p, f, level);
-        if (!pieces)
+        if (!partial)
             finish(p, f, level);
     }
-    if (pieces) {
+    if (partial) {
         store_pieces(p, f);
     } else if (tn__gpu_has_row_values(n)) {
         if (tn__gpu_ends_uncombined(n))
@@ -181,7 +181,7 @@ void tn__gpu_emit_columns(tn__printer *p, const tn__gpu_form *f)
     tn__line(p, "}");
 }
 
-/* ---- what the pieces of a split reduction gave ---- */
+/* ---- the final pass of a split reduction ---- */
 
 void tn__gpu_emit_combine(tn__printer *p, const tn__gpu_form *f)
 {

@@ -11,7 +11,7 @@
                                               fits, too */
 #define MOST_WIDTH      8
 #define IN_FLIGHT       32   /* bytes that a thread of an elementwise nest should have under way */
-#define RANDOM_CHUNKS   4    /* vectors of random numbers for which a thread prepares the generator's keys once */
+#define RANDOM_VECTORS  4    /* vectors of random numbers for which a thread prepares the generator's keys once */
 #define SHORTEST_TILED  16   /* shortest loop for which a transposing tile pays */
 #define TILE_BYTES      40000
 #define FEWEST_TILED    65536 /* elements: smaller nests may share a kernel with others, whose blocks have other
@@ -121,7 +121,7 @@ static void elementwise(const tn__nest *n, tn__gpu_form *f)
     f->width = natural_width(n, last);
     int64_t loaded = tn__gpu_loaded_bytes(n, last, f->width, 1);
     f->batch = loaded && loaded * 2 <= IN_FLIGHT ? 2 : 1;
-    f->batch = tn__gpu_makes_random(n) ? RANDOM_CHUNKS : f->batch;
+    f->batch = tn__gpu_makes_random(n) ? RANDOM_VECTORS: f->batch;
     f->vectors = last >= 0 ? up(n->extent[last], f->width) : 1;
     f->groups = !points ? 0 : last >= 0 ? points / n->extent[last] * f->vectors : 1;
 }

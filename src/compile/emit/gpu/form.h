@@ -116,7 +116,7 @@ void tn__gpu_print_whole(tn__printer *p, const tn__gpu_form *f);
 void tn__gpu_decode(tn__printer *p, const tn__gpu_form *f, uint32_t loops, const char *from);
 /* Decodes an item's number into its index among the kept loops, under the given name, and its segment [begin, end) of
  * reduced rows or vectors; for a split nest, that of segment `part`. */
-void tn__gpu_open_segment(tn__printer *p, bool pieces, const char *name);
+void tn__gpu_open_segment(tn__printer *p, bool partial, const char *name);
 /* Are the elements of an access in a vector neighbours in memory? If so, the variable w<access> tells whether they are
  * aligned, so that they can be moved as a whole. */
 bool tn__gpu_in_one_piece(const tn__printer *p, const tn__gpu_form *f, int access);

@@ -158,7 +158,7 @@ void tn__gpu_emit_rows(tn__printer *p, const tn__gpu_form *f)
 {
     const tn__nest *n = p->nest;
     int combinations = 0;
-    bool pieces = n->part == TN__PART_PARTIAL;
+    bool partial = n->part == TN__PART_PARTIAL;
     p->vector = "[q]";
     tn__gpu_begin(p, f);
     for (int r = 0; r < n->reduction_count; r++)
@@ -178,7 +178,7 @@ void tn__gpu_emit_rows(tn__printer *p, const tn__gpu_form *f)
     }
     tn__line(p, "const bool there = mine < (ix)n[0];");
     tn__line(p, "const ix item = there ? mine : (ix)n[0] - 1;");
-    if (pieces)
+    if (partial)
         open_turns(p, f);
     else
         tn__gpu_open_segment(p, false, "row");
@@ -188,10 +188,10 @@ void tn__gpu_emit_rows(tn__printer *p, const tn__gpu_form *f)
         tn__gpu_start(p, f, level, 0);
         pass(p, f, level);
         tn__gpu_combine_lanes(p, f, level, &combinations);
-        if (!pieces)
+        if (!partial)
             finish(p, f, level);
     }
-    if (pieces) {
+    if (partial) {
         store_pieces(p, f);
     } else if (tn__gpu_has_row_values(n)) {
         bool shuffled = f->lanes <= 32; /* then shuffles have combined the values, which is no memory barrier */

@@ -181,7 +181,7 @@ static void load_access(tn__printer *p, const tn__gpu_form *f, int index)
     tn__access_note_of(p, a)->staged = true;
 }
 
-static void open_places(tn__printer *p, const tn__gpu_form *f)
+static void open_positions(tn__printer *p, const tn__gpu_form *f)
 {
     tn__line(p, "{");
     if (f->loop >= 0) {
@@ -216,7 +216,7 @@ void tn__gpu_mend_random(tn__printer *p, const tn__gpu_form *f, int pass)
     const tn__nest *n = p->nest;
     if (!tn__gpu_makes_random(n))
         return;
-    open_places(p, f);
+    open_positions(p, f);
     for (int e = 0; e < n->expr_count; e++)
         if (tn__gpu_is_random(&n->expr[e]) && brings(p, f, e, pass)) {
             tn__emit_indent(p);
@@ -228,18 +228,18 @@ void tn__gpu_mend_random(tn__printer *p, const tn__gpu_form *f, int pass)
 
 /* Is e a load that is issued just before its use? Values that all rows share come from a cache, and registers are left
  * to those that differ. */
-static bool comes_late(const tn__printer *p, const tn__gpu_form *f, int e)
+static bool loads_after_wait(const tn__printer *p, const tn__gpu_form *f, int e)
 {
     const tn__nest *n = p->nest;
     return (f->in_registers || f->shared) && n->expr[e].kind == TN__EXPR_LOAD &&
            tn__gpu_same_in_rows(n, &n->access[n->expr[e].access]);
 }
 
-static void load(tn__printer *p, const tn__gpu_form *f, int pass, bool late)
+static void load(tn__printer *p, const tn__gpu_form *f, int pass, bool after_wait)
 {
-    open_places(p, f);
+    open_positions(p, f);
     for (int e = 0; e < p->nest->expr_count; e++)
-        if (brings(p, f, e, pass) && comes_late(p, f, e) == late)
+        if (brings(p, f, e, pass) && loads_after_wait(p, f, e) == after_wait)
             load_access(p, f, e);
     tn__line(p, "}");
 }
@@ -258,7 +258,7 @@ void tn__gpu_load_late(tn__printer *p, const tn__gpu_form *f, int pass)
 {
     bool any = false;
     for (int e = 0; e < p->nest->expr_count; e++)
-        any = any || (brings(p, f, e, pass) && comes_late(p, f, e));
+        any = any || (brings(p, f, e, pass) && loads_after_wait(p, f, e));
     if (any)
         load(p, f, pass, true);
 }
@@ -268,7 +268,7 @@ bool tn__gpu_repeats(const tn__printer *p, const tn__gpu_form *f, int pass)
     const tn__nest *n = p->nest;
     bool repeats = f->in_registers || f->shared;
     for (int e = 0; e < n->expr_count; e++)
-        repeats = repeats && (!brings(p, f, e, pass) || comes_late(p, f, e) || later(p, f, &n->expr[e], pass));
+        repeats = repeats && (!brings(p, f, e, pass) || loads_after_wait(p, f, e) || later(p, f, &n->expr[e], pass));
     return repeats;
 }
 
@@ -318,7 +318,7 @@ void tn__gpu_values(tn__printer *p, bool rows, int pass)
 void tn__gpu_store(tn__printer *p, const tn__gpu_form *f, bool rows, int pass)
 {
     const tn__nest *n = p->nest;
-    open_places(p, f);
+    open_positions(p, f);
     for (int s = 0; s < n->store_count; s++) {
         int i = n->store[s].access;
         const tn__access *a = &n->access[i];

@@ -125,10 +125,10 @@ void tn__gpu_decode(tn__printer *p, const tn__gpu_form *f, uint32_t loops, const
     }
 }
 
-void tn__gpu_open_segment(tn__printer *p, bool pieces, const char *name)
+void tn__gpu_open_segment(tn__printer *p, bool partial, const char *name)
 {
     const tn__nest *n = p->nest;
-    if (!pieces) {
+    if (!partial) {
         tn__line(p, "const ix %s = item, begin = 0, end = (ix)n[%d];", name, TN__GPU_ROWS_AT(n));
         return;
     }

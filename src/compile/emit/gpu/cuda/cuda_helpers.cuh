@@ -35,7 +35,7 @@ static __device__ __forceinline__ void tn_let_next_start(void)
 #endif
 }
 
-static __device__ __forceinline__ void tn_take_over(void)
+static __device__ __forceinline__ void tn_await_dependencies(void)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");

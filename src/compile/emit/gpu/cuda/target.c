@@ -22,7 +22,7 @@ static void call_part(tn__text *text, int count, const tn__nest_call *call, int 
         if (call[i].part != part || call[i].back_to_back)
             continue;
         if (first && !call[i].waits)
-            tn__text_add(text, "    tn_take_over();\n    TN_STOP_IF_FAILED((*(const tn_failure *)fault));\n");
+            tn__text_add(text, "    tn_await_dependencies();\n    TN_STOP_IF_FAILED((*(const tn_failure *)fault));\n");
         tn__text_addf(text, "%s    %s(p, n + %d, s, %s, %s, fault);\n", first ? "" : "    __syncthreads();\n",
                       call[i].name, call[i].param, block, blocks);
         first = false;
@@ -75,7 +75,7 @@ static void entry(tn__text *text, const tn__step *step, const char *name, int co
                   bounds, cluster, name, name, claim, how->late_trigger ? "" : "    tn_let_next_start();\n");
     if (how->cluster) /* a clustered launch has a single nest */
         tn__text_addf(text,
-                      "    tn_take_over();\n"
+                      "    tn_await_dependencies();\n"
                       "    if (tn_begin_together<%d>(f)) return;\n"
                       "    %s(p, n + %d, s, blockIdx.x, gridDim.x, fault);\n",
                       how->cluster, call[0].name, call[0].param);

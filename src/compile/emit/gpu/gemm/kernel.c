@@ -108,7 +108,7 @@ void tn__product_store_kept(tn__printer *p, int level)
         else
             tn__text_addf(p->text, " = kept%d[u];\n", s);
         if (n->product.back_to_back && a->value == n->product.next_value)
-            tn__line(p, "((%s *)tn_lines)[row * core::COLUMNS + column] = kept%d[u];", tn__product_type(n), s);
+            tn__line(p, "((%s *)tn_lines)[row * main_loop::COLUMNS + column] = kept%d[u];", tn__product_type(n), s);
     }
 }
 
@@ -162,7 +162,7 @@ void tn__product_emit_next(tn__printer *p)
     if (!p->nest->product.back_to_back)
         return;
     tn__line(p, "__syncthreads();");
-    tn__line(p, "next(held);");
+    tn__line(p, "next(in_registers);");
 }
 
 /* Prints the addresses that a thread stores to, so that they are computed before the values are there. */
@@ -186,15 +186,15 @@ static void store_quads(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     tn__line(p, "#pragma unroll");
-    tn__line(p, "for (int u = 0; u < each; u += core::QUAD) {");
-    tn__line(p, "if (u / core::QUAD < rows && own < columns) {");
+    tn__line(p, "for (int u = 0; u < each; u += main_loop::QUAD) {");
+    tn__line(p, "if (u / main_loop::QUAD < rows && own < columns) {");
     for (int s = 0; s < n->store_count; s++) {
         if (!in_quads(p, s))
             continue;
-        tn__line(p, "tn_pack<%s, core::QUAD> quad%d;", tn__dtypes[n->access[n->store[s].access].dtype].ctype, s);
+        tn__line(p, "tn_pack<%s, main_loop::QUAD> quad%d;", tn__dtypes[n->access[n->store[s].access].dtype].ctype, s);
         tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int i = 0; i < core::QUAD; i++) quad%d.e[i] = kept%d[u + i];", s, s);
-        tn__line(p, "auto *const at%d = to%d + u / core::QUAD * step%d;", s, s, s);
+        tn__line(p, "for (int i = 0; i < main_loop::QUAD; i++) quad%d.e[i] = kept%d[u + i];", s, s);
+        tn__line(p, "auto *const at%d = to%d + u / main_loop::QUAD * step%d;", s, s, s);
         tn__line(p, "tn_store(quad%d, at%d, columns - own, tn_aligned(at%d, 16));", s, s, s);
     }
     tn__line(p, "}");
@@ -206,20 +206,21 @@ static void emit_back(tn__printer *p)
     const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
     p->emitter->needs |= TN__NEEDS_SKINNY;
-    tn__line(p, "typedef tn_back_product<%s, %d, %d, %d> core;", tn__product_type(n), t->rows, t->threads, t->step);
-    tn__line(p, "const tn_i64 top = block * core::ROWS, left = 0;");
-    tn__line(p, "const int rows = tn_within(n[%d] - top, core::ROWS);", TN__EXTENT(n->product.row_loop));
-    tn__line(p, "const int columns = tn_within(n[%d], core::COLUMNS);", TN__EXTENT(n->product.column_loop));
-    tn__line(p, "const int own = (int)threadIdx.x * core::QUAD;");
+    tn__line(p, "typedef tn_back_product<%s, %d, %d, %d> main_loop;", tn__product_type(n), t->rows, t->threads,
+             t->step);
+    tn__line(p, "const tn_i64 top = block * main_loop::ROWS, left = 0;");
+    tn__line(p, "const int rows = tn_within(n[%d] - top, main_loop::ROWS);", TN__EXTENT(n->product.row_loop));
+    tn__line(p, "const int columns = tn_within(n[%d], main_loop::COLUMNS);", TN__EXTENT(n->product.column_loop));
+    tn__line(p, "const int own = (int)threadIdx.x * main_loop::QUAD;");
     aim_quads(p);
     tn__product_emit_origins(p);
     tn__product_emit_constants(p);
-    tn__line(p, "return [=](const auto &held) {");
+    tn__line(p, "return [=](const auto &in_registers) {");
     tn__line(p, "if (rows == 0 || columns == 0) return;");
-    tn__line(p, "constexpr int each = core::EACH;");
+    tn__line(p, "constexpr int each = main_loop::EACH;");
     tn__line(p, "%s sum[each];", tn__product_type(n));
-    tn__line(p, "core::multiply(sum, (const %s *)tn_lines, held);", tn__product_type(n));
-    emit_passes(p, "u / core::QUAD", "own + u % core::QUAD", true);
+    tn__line(p, "main_loop::multiply(sum, (const %s *)tn_lines, in_registers);", tn__product_type(n));
+    emit_passes(p, "u / main_loop::QUAD", "own + u % main_loop::QUAD", true);
     if (stored_apart(p) < n->store_count)
         store_quads(p);
     tn__line(p, "};");
@@ -242,15 +243,16 @@ static void emit_from_sums(tn__printer *p)
     const tn__product_tile *t = &n->product.tile;
     int each = t->rows_each * t->columns_each / t->slices;
     tn__product_mark(p, each);
-    tn__line(p, "constexpr int each = core::EACH;");
-    tn__product_emit_main_loop(p, &(tn__product_spread){each, "core::own_row(u)", "core::own_column(u)", .sums = true});
-    emit_passes(p, "core::own_row(u)", "core::own_column(u)", true);
+    tn__line(p, "constexpr int each = main_loop::EACH;");
+    tn__product_emit_main_loop(
+        p, &(tn__product_spread){each, "main_loop::own_row(u)", "main_loop::own_column(u)", .sums = true});
+    emit_passes(p, "main_loop::own_row(u)", "main_loop::own_column(u)", true);
     for (int s = 0; s < n->store_count; s++) {
         char down[24], across[24];
         if (!in_quads(p, s))
             continue;
         tn__product_steps(n, n->store[s].access, down, across);
-        tn__line(p, "core::put(kept%d, q%d, %s, %s, rows, columns);", s, n->store[s].access, down, across);
+        tn__line(p, "main_loop::put(kept%d, q%d, %s, %s, rows, columns);", s, n->store[s].access, down, across);
     }
 }
 
@@ -261,11 +263,11 @@ static void emit_elementwise(tn__printer *p)
     int down = t->threads / t->columns, all = (t->rows + down - 1) / down;
     tn__product_mark(p, all);
     int turns = differs_down(p) ? 1 : (all + AT_ONCE - 1) / AT_ONCE, each = (all + turns - 1) / turns;
-    tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, each = %d;", each);
+    tn__line(p, "constexpr int across = main_loop::COLUMNS, down = main_loop::THREADS / across, each = %d;", each);
     tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
     tn__product_emit_main_loop(p, &(tn__product_spread){each, "first + u * down", "own_column",
                                                    .ready = tn__product_prepare_next});
-    tn__line(p, "for (int begin = first; begin < core::ROWS; begin += each * down) {");
+    tn__line(p, "for (int begin = first; begin < main_loop::ROWS; begin += each * down) {");
     emit_passes(p, "begin + u * down", "own_column", false);
     tn__line(p, "}");
     tn__product_emit_next(p);

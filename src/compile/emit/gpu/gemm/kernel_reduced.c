@@ -73,15 +73,20 @@ static void combine_column(tn__printer *p, int level)
         tn__line(p, "{");
         tn__line(p, "%s *const part = (%s *)tn_parts;", type, type);
         tn__line(p, "#pragma unroll");
-        tn__line(
-            p, "for (int h = 16; h >= core::COLUMNS; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, threadIdx.x %% 32 ^ h));",
-            r, tn__emit_function(p, r), r, r);
-        tn__line(p, "if (threadIdx.x %% 32 < core::COLUMNS) part[threadIdx.x / 32 * core::COLUMNS + own_column] = t%d;",
+        tn__line(p,
+                 "for (int h = 16; h >= main_loop::COLUMNS; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, threadIdx.x %% 32 "
+                 "^ h));",
+                 r, tn__emit_function(p, r), r, r);
+        tn__line(p,
+                 "if (threadIdx.x %% 32 < main_loop::COLUMNS) part[threadIdx.x / 32 * main_loop::COLUMNS + own_column] "
+                 "= t%d;",
                  r);
         tn__line(p, "__syncthreads();");
         tn__line(p, "t%d = part[own_column];", r);
         tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int w = 1; w < core::THREADS / 32; w++) t%d = %s(t%d, part[w * core::COLUMNS + own_column]);",
+        tn__line(p,
+                 "for (int w = 1; w < main_loop::THREADS / 32; w++) t%d = %s(t%d, part[w * main_loop::COLUMNS + "
+                 "own_column]);",
                  r, tn__emit_function(p, r), r);
         tn__line(p, "__syncthreads();");
         tn__line(p, "}");
@@ -152,17 +157,18 @@ void tn__product_emit_rows(tn__printer *p)
     tn__line(p, "const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, lanes = 32;");
     tn__line(p, "{");
     tn__line(p, "constexpr int each = %d;", turns);
-    tn__product_spread spread = {turns, "warp + u * (core::THREADS / 32)", "lane", .any = "warp < rows",
+    tn__product_spread spread = {turns, "warp + u * (main_loop::THREADS / 32)", "lane", .any = "warp < rows",
                                  .ready = ready_rows};
     tn__product_emit_main_loop(p, &spread);
     tn__line(p, "#pragma unroll%s", turns <= MOST_TURNS ? "" : " 1");
     tn__line(p, "for (int turn = 0; turn < %d; turn++) {", turns);
-    tn__line(p, "const int own_row = warp + turn * (core::THREADS / 32);");
+    tn__line(p, "const int own_row = warp + turn * (main_loop::THREADS / 32);");
     tn__line(p, "if (own_row >= rows) break;");
     tn__line(p, "constexpr int each = 1;");
     if (product->row_loop >= 0)
         tn__line(p, "const tn_i64 x%d = top + own_row;", product->row_loop);
-    tn__line(p, "const %s own = core::at(tile, own_row, min(lane, core::COLUMNS - 1));", tn__product_type(p->nest));
+    tn__line(p, "const %s own = main_loop::at(tile, own_row, min(lane, main_loop::COLUMNS - 1));",
+             tn__product_type(p->nest));
     tn__line(p, "const auto product = [&](int, int) { return own; };");
     tn__emit_extent(p);
     p->lane = "turn";
@@ -186,8 +192,8 @@ void tn__product_emit_columns(tn__printer *p)
     const tn__product_tile *t = &product->tile;
     int each = t->rows * t->columns / t->threads;
     tn__product_mark(p, each);
-    tn__line(p, "const int own_column = threadIdx.x %% core::COLUMNS, lane = threadIdx.x / core::COLUMNS;");
-    tn__line(p, "constexpr int lanes = core::THREADS / core::COLUMNS, each = core::ROWS / lanes;");
+    tn__line(p, "const int own_column = threadIdx.x %% main_loop::COLUMNS, lane = threadIdx.x / main_loop::COLUMNS;");
+    tn__line(p, "constexpr int lanes = main_loop::THREADS / main_loop::COLUMNS, each = main_loop::ROWS / lanes;");
     tn__product_emit_main_loop(p, &(tn__product_spread){each, "lane + u * lanes", "own_column", .ready = NULL});
     if (product->column_loop >= 0)
         tn__line(p, "const tn_i64 x%d = left + own_column;", product->column_loop);

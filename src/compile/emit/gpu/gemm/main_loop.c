@@ -37,15 +37,15 @@ static const char *extent_text(int loop, char *text, size_t size)
 
 /* Prints the code that writes into shared memory the offset of each gathered line of the tile, or, if a is gathered
  * along k, the offset of each position of k. */
-static void emit_places(tn__printer *p, bool early)
+static void emit_offsets(tn__printer *p, bool early)
 {
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]];
     char step[24], extent[24];
     snprintf(extent, sizeof extent, "(int)n[%d]", k_param(n, a) + 1);
     p->in_tile = false;
-    tn__line(p, "static_assert(core::ROWS * sizeof(tn_i64) <= sizeof tn_lines, \"lines of a tile\");");
-    tn__line(p, "for (int line = threadIdx.x; line < %s; line += core::THREADS) {", a->by_k ? extent : "rows");
+    tn__line(p, "static_assert(main_loop::ROWS * sizeof(tn_i64) <= sizeof tn_lines, \"lines of a tile\");");
+    tn__line(p, "for (int line = threadIdx.x; line < %s; line += main_loop::THREADS) {", a->by_k ? extent : "rows");
     tn__line(p, "const tn_i64 x%d = %sline;", n->product.row_loop, a->by_k ? "" : "top + ");
     tn__emit_scope(p);
     p->early = early;
@@ -57,10 +57,10 @@ static void emit_places(tn__printer *p, bool early)
     tn__line(p, "}");
 }
 
-static void places_are_there(tn__printer *p)
+static void use_offsets(tn__printer *p)
 {
     tn__line(p, "__syncthreads();");
-    tn__line(p, "factor0.places = tn_lines;");
+    tn__line(p, "factor0.offsets = tn_lines;");
 }
 
 /* Prints the tn_factor of factor k: 0 is a, whose lines are the result's rows; 1 is b, whose lines are the result's
@@ -80,7 +80,7 @@ static void emit_factor(tn__printer *p, int k)
 }
 
 /* Does the main loop keep a thread's part of b in registers? */
-static bool holds(const tn__nest *n)
+static bool in_registers(const tn__nest *n)
 {
     return n->product.tile.main_loop == TN__MAIN_LOOP_SKINNY || n->product.tile.main_loop == TN__MAIN_LOOP_SHORT;
 }
@@ -99,24 +99,24 @@ static void emit_type(tn__printer *p)
     bool few = a->gather_extent <= t->step * t->slices * t->stages;
     p->emitter->needs |= (t->main_loop == TN__MAIN_LOOP_TENSOR ? TN__NEEDS_TENSOR : 0) |
                          (t->main_loop == TN__MAIN_LOOP_RESIDENT ? TN__NEEDS_RESIDENT : 0) |
-                         (holds(n) ? TN__NEEDS_SKINNY : 0);
+                         (in_registers(n) ? TN__NEEDS_SKINNY : 0);
     p->emitter->resident_products |= t->main_loop == TN__MAIN_LOOP_RESIDENT;
     if (t->main_loop == TN__MAIN_LOOP_TENSOR)
-        tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns,
+        tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> main_loop;", t->rows, t->columns,
                  t->rows_each, t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
     else if (t->main_loop == TN__MAIN_LOOP_RESIDENT)
-        tn__line(p, "typedef tn_resident_product<%s, %d, %d, %d, %d, %d, %d, %d, %d%s> core;", tn__product_type(n),
+        tn__line(p, "typedef tn_resident_product<%s, %d, %d, %d, %d, %d, %d, %d, %d%s> main_loop;", tn__product_type(n),
                  t->rows, t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages,
                  gathered);
     else if (t->main_loop == TN__MAIN_LOOP_SKINNY)
-        tn__line(p, "typedef tn_skinny_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows,
+        tn__line(p, "typedef tn_skinny_product<%s, %d, %d, %d, %s, %s%s> main_loop;", tn__product_type(n), t->rows,
                  t->columns, t->slices, tn__product_in_one_piece(n) ? "true" : "false",
                  tn__product_skinny_once(n) ? "true" : "false", gathered);
     else if (t->main_loop == TN__MAIN_LOOP_SHORT)
-        tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns,
-                 t->threads, t->step, gathered);
+        tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> main_loop;", tn__product_type(n), t->rows,
+                 t->columns, t->threads, t->step, gathered);
     else
-        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %s> core;",
+        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %s> main_loop;",
                  tn__product_type(n), t->rows, t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices,
                  t->step, t->stages, a_along, b_along, truth[a->lines != 0], truth[a->by_k], truth[few]);
 }
@@ -184,7 +184,7 @@ void tn__product_emit_origins(tn__printer *p)
     }
 }
 
-/* ---- what elements need beside the product ---- */
+/* ---- what elements need besides the product ---- */
 
 void tn__product_find(tn__printer *p)
 {
@@ -284,8 +284,8 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
             char down[24], across[24];
             int access = n->expr[e].access;
             tn__product_steps(n, access, down, across);
-            tn__line(p, "core::fetch<%s>(k%d, q%d, %s, %s, rows, columns);", first ? "true" : "false", e, access, down,
-                     across);
+            tn__line(p, "main_loop::fetch<%s>(k%d, q%d, %s, %s, rows, columns);", first ? "true" : "false", e, access,
+                     down, across);
         }
     p->pass = 0;
     p->lane = "u";
@@ -315,17 +315,17 @@ void tn__product_emit_place(tn__printer *p)
     extent_text(product->column_loop, columns, sizeof columns);
     emit_type(p);
     tn__line(p, "unsigned q = (unsigned)block;");
-    tn__line(p, "const tn_i64 left = (tn_i64)(q %% (unsigned)n[%d]) * core::COLUMNS;", product->param + 1);
+    tn__line(p, "const tn_i64 left = (tn_i64)(q %% (unsigned)n[%d]) * main_loop::COLUMNS;", product->param + 1);
     tn__line(p, "q /= (unsigned)n[%d];", product->param + 1);
-    tn__line(p, "const tn_i64 top = (tn_i64)(q %% (unsigned)n[%d]) * core::ROWS;", product->param);
+    tn__line(p, "const tn_i64 top = (tn_i64)(q %% (unsigned)n[%d]) * main_loop::ROWS;", product->param);
     tn__line(p, "q /= (unsigned)n[%d];", product->param);
     for (int l = n->loop_count - 1; l >= 0; l--)
         if (l != product->row_loop && l != product->column_loop) {
             tn__line(p, "const tn_i64 x%d = q %% (unsigned)n[%d];", l, TN__EXTENT(l));
             tn__line(p, "q /= (unsigned)n[%d];", TN__EXTENT(l));
         }
-    tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", rows);
-    tn__line(p, "const int columns = tn_within(%s - left, core::COLUMNS);", columns);
+    tn__line(p, "const int rows = tn_within(%s - top, main_loop::ROWS);", rows);
+    tn__line(p, "const int columns = tn_within(%s - left, main_loop::COLUMNS);", columns);
     tn__line(p, "%s *const tile = (%s *)tn_shared;", tn__product_type(n), tn__product_type(n));
     tn__product_emit_origins(p);
 }
@@ -353,16 +353,16 @@ static void emit_start(tn__printer *p, bool a, bool b, bool last, int depth)
     const char *names[] = {"false", "true"};
     if (is_whole(p->nest)) {
         if (a)
-            tn__line(p, "core::bring_a(tile, factor0, n[%d]);", depth);
+            tn__line(p, "main_loop::bring_a(tile, factor0, n[%d]);", depth);
         if (b)
-            tn__line(p, "core::bring_b(tile, factor1, n[%d]);", depth);
-    } else if (!holds(p->nest))
-        tn__line(p, "tn_start<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", names[a], names[b], names[last],
+            tn__line(p, "main_loop::bring_b(tile, factor1, n[%d]);", depth);
+    } else if (!in_registers(p->nest))
+        tn__line(p, "tn_start<main_loop, %s, %s, %s>(tile, factor0, factor1, n[%d]);", names[a], names[b], names[last],
                  depth);
     else if (b && p->nest->product.tile.main_loop == TN__MAIN_LOOP_SKINNY)
-        tn__line(p, "core::hold(held, tile, factor1, n[%d]);", depth);
+        tn__line(p, "main_loop::load_registers(in_registers, tile, factor1, n[%d]);", depth);
     else if (b)
-        tn__line(p, "core::hold(held, factor1, own_column);");
+        tn__line(p, "main_loop::load_registers(in_registers, factor1, own_column);");
 }
 
 static void emit_run(tn__printer *p, const tn__product_spread *spread, int depth)
@@ -370,22 +370,23 @@ static void emit_run(tn__printer *p, const tn__product_spread *spread, int depth
     const tn__product_tile *t = &p->nest->product.tile;
     if (spread->sums) {
         tn__line(p, "%s sum[each];", tn__product_type(p->nest));
-        tn__line(p, "core::run(sum, tile, factor0, factor1, n[%d]);", depth);
+        tn__line(p, "main_loop::run(sum, tile, factor0, factor1, n[%d]);", depth);
         return;
     }
     if (t->main_loop == TN__MAIN_LOOP_SHORT) {
-        tn__line(p, "const auto product = [&](int row, int) { return core::at(factor0, held, row); };");
+        tn__line(p, "const auto product = [&](int row, int) { return main_loop::at(factor0, in_registers, row); };");
         return;
     }
-    tn__line(p, "core::run(tile, factor0, factor1, n[%d]%s);", depth, holds(p->nest) ? ", held" : "");
-    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
+    tn__line(p, "main_loop::run(tile, factor0, factor1, n[%d]%s);", depth,
+             in_registers(p->nest) ? ", in_registers" : "");
+    tn__line(p, "const auto product = [&](int row, int column) { return main_loop::at(tile, row, column); };");
 }
 
 /* Prints the check that ends the block if an earlier kernel has failed; asynchronous copies that are under way end
  * first. */
 static void emit_stop(tn__printer *p)
 {
-    tn__line(p, holds(p->nest) ? "if (failed) return;" : "if (failed) { tn_copies_wait<0>(); return; }");
+    tn__line(p, in_registers(p->nest) ? "if (failed) return;" : "if (failed) { tn_copies_wait<0>(); return; }");
 }
 
 /* A kernel is started while the kernels before it still run: inputs of the program are fetched at once, everything else
@@ -397,48 +398,48 @@ void tn__product_emit_main_loop(tn__printer *p, const tn__product_spread *spread
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
     int depth = k_param(n, a) + 1;
-    bool places_first = a->lines && p->expr_note[a->lines_at].early, places_late = a->lines && !places_first;
-    bool a_first = a->early && !places_late, b_first = is_whole(n) ? b->constant : b->early;
+    bool offsets_early = a->lines && p->expr_note[a->lines_at].early, offsets_late = a->lines && !offsets_early;
+    bool a_first = a->early && !offsets_late, b_first = is_whole(n) ? b->constant : b->early;
     emit_factors(p);
-    if (holds(n))
-        tn__line(p, "core::held held;");
+    if (in_registers(n))
+        tn__line(p, "main_loop::registers in_registers;");
     else if (a_first || b_first)
-        tn__line(p, "tn_read_anew<core, %s, %s>(factor0, factor1);", a_first ? "true" : "false",
+        tn__line(p, "tn_evict_stale<main_loop, %s, %s>(factor0, factor1);", a_first ? "true" : "false",
                  b_first ? "true" : "false");
-    if (places_first) /* some threads compute the gathered positions while others start b's copies */
-        emit_places(p, true);
+    if (offsets_early) /* some threads compute the gathered positions while others start b's copies */
+        emit_offsets(p, true);
     if (b_first && !is_whole(n))
         emit_start(p, false, true, false, depth);
-    if (places_first)
-        places_are_there(p);
+    if (offsets_early)
+        use_offsets(p);
     if (a_first)
         emit_start(p, true, b_first && is_whole(n), b_first, depth);
     emit_ahead(p, spread, true);
-    bool aims = n->product.tile.main_loop == TN__MAIN_LOOP_SKINNY, lines_known = !a->lines || places_first;
+    bool aims = n->product.tile.main_loop == TN__MAIN_LOOP_SKINNY, lines_known = !a->lines || offsets_early;
     if (spread->ready)
         spread->ready(p);
     if (aims && b_first)
-        tn__line(p, "core::take(held, tile, factor1, n[%d]);", depth);
+        tn__line(p, "main_loop::take(in_registers, tile, factor1, n[%d]);", depth);
     if (aims && lines_known)
-        tn__line(p, "core::aim(held, factor0);");
-    tn__line(p, "tn_take_over();");
+        tn__line(p, "main_loop::aim(in_registers, factor0);");
+    tn__line(p, "tn_await_dependencies();");
     tn__line(p, "const tn_u64 failed = TN_FAILED((*(const tn_failure *)fault));");
-    if (places_late) {
+    if (offsets_late) {
         emit_stop(p);
-        emit_places(p, false);
-        places_are_there(p);
+        emit_offsets(p, false);
+        use_offsets(p);
     }
     if (aims && !lines_known)
-        tn__line(p, "core::aim(held, factor0);");
+        tn__line(p, "main_loop::aim(in_registers, factor0);");
     if (!a_first || !b_first)
         emit_start(p, !a_first, !b_first, true, depth);
     if (aims && !b_first)
-        tn__line(p, "core::take(held, tile, factor1, n[%d]);", depth);
+        tn__line(p, "main_loop::take(in_registers, tile, factor1, n[%d]);", depth);
     emit_ahead(p, spread, false);
-    if (!places_late && !holds(n))
+    if (!offsets_late && !in_registers(n))
         emit_stop(p);
     emit_run(p, spread, depth);
-    if (!places_late && holds(n))
+    if (!offsets_late && in_registers(n))
         emit_stop(p);
     p->pass = 1;
 }

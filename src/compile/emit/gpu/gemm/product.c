@@ -7,17 +7,17 @@
 
 #define MOST_WORK ((int64_t)1 << 27) /* most multiplications of a generated kernel: beyond that, a library is as fast
                                         or faster */
-#define MOST_WORK_BESIDE_TENSOR_CORES ((int64_t)1 << 23)
+#define MOST_WORK_WITH_TENSOR_CORES ((int64_t)1 << 23)
 #define SHORT_ROW 32    /* most columns of a result whose rows are reduced in a block */
 #define SHORT_COLUMN 128 /* most rows of a result whose columns are reduced in a block, if k is short, too */
 #define SHORT_DEPTH 64
-#define MOST_THIN 16    /* most columns of a skinny product */
+#define MOST_SKINNY 16    /* most columns of a skinny product */
 #define MOST_SHORT 16   /* largest extent of k of a short product */
 #define RESERVED (8 << 10) /* bytes of shared memory that a kernel's other parts may take */
 #define LONG_WORK (1 << 17) /* multiplications that keep a block busy for about a microsecond */
 #define CYCLES_OF_TALL 24000 /* a product that takes more cycles than that is faster split along k, by two kernels of
                                 its own and a third for what might have joined it */
-#define BESIDE_WHOLE 40     /* percent of a multiprocessor's shared memory to be left for other kernels by a product
+#define LEFT_BY_RESIDENT 40 /* percent of a multiprocessor's shared memory to be left for other kernels by a product
                                that keeps a whole factor in it */
 
 /* ---- what joins ---- */
@@ -109,11 +109,12 @@ bool tn__product_fits_back_to_back(const tn__nest *first, const tn__nest *next, 
     const tn__nest_product *p = &first->product, *q = &next->product;
     if (!is_matrix(first) || !is_matrix(next) || next->reduced || p->dtype != q->dtype)
         return false;
-    const tn__access *held = &first->access[p->access[1]], *b = &next->access[q->access[1]];
+    const tn__access *resident = &first->access[p->access[1]], *b = &next->access[q->access[1]];
     tn__product_extents e = tn__product_extents_of(first), f = tn__product_extents_of(next);
-    if (e.rows != f.rows || e.columns != f.depth || e.depth != f.columns || held->value != b->value ||
-        held->offset != b->offset || held->stride[p->column_loop] != b->gather_stride ||
-        held->gather_stride != b->stride[q->column_loop] || !multiplies(next, first) || !reads_own_rows(next, first))
+    if (e.rows != f.rows || e.columns != f.depth || e.depth != f.columns || resident->value != b->value ||
+        resident->offset != b->offset || resident->stride[p->column_loop] != b->gather_stride ||
+        resident->gather_stride != b->stride[q->column_loop] || !multiplies(next, first) ||
+        !reads_own_rows(next, first))
         return false;
     tn__nest settled = *first;
     tn__product_settle(&settled, device);
@@ -178,10 +179,10 @@ static const tn__product_tile tensor_tiles[] = {
     {64, 64, 32, 32, 0, 2, 16, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 32, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 56, 2, 0, 0},
 };
 /* For a result of few columns whose launch is shared with a larger product: it makes few blocks. */
-static const tn__product_tile beside_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}};
+static const tn__product_tile fused_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}};
 /* Skinny products: a long k and few columns, all in one tile. Also for sums over whole columns of a product with a
  * short k. */
-static const tn__product_tile thin_tiles[] = {{1, 32, 1, 1, 1, 8, 32, 4, 0, 0}, {2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
+static const tn__product_tile skinny_tiles[] = {{1, 32, 1, 1, 1, 8, 32, 4, 0, 0}, {2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
 static const tn__product_tile short_tiles[] = {{128, 8, 2, 2, 8, 1, 16, 2, 0, 0}};
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
 
@@ -193,9 +194,9 @@ static const struct {
 } lists[] = {{plain_tiles, COUNT(plain_tiles), TN__MAIN_LOOP_PLAIN, false, false},
              {tall_tiles, COUNT(tall_tiles), TN__MAIN_LOOP_PLAIN, true, false},
              {tensor_tiles, COUNT(tensor_tiles), TN__MAIN_LOOP_TENSOR, false, false},
-             {thin_tiles, COUNT(thin_tiles), TN__MAIN_LOOP_SKINNY, false, false},
+             {skinny_tiles, COUNT(skinny_tiles), TN__MAIN_LOOP_SKINNY, false, false},
              {short_tiles, COUNT(short_tiles), TN__MAIN_LOOP_SHORT, true, false},
-             {beside_tiles, COUNT(beside_tiles), TN__MAIN_LOOP_PLAIN, false, true}};
+             {fused_tiles, COUNT(fused_tiles), TN__MAIN_LOOP_PLAIN, false, true}};
 
 static int list_of(int *i)
 {
@@ -262,7 +263,7 @@ static double least_cycles(const tn__product_extents *e, const tn__device *devic
         tn__product_tile tile = tn__product_tile_of(i);
         double time = cycles(&tile, e, device->capabilities.multiprocessors, size);
         if ((tile.main_loop == TN__MAIN_LOOP_PLAIN ||
-             (tile.main_loop == TN__MAIN_LOOP_SKINNY && e->columns <= MOST_THIN)) &&
+             (tile.main_loop == TN__MAIN_LOOP_SKINNY && e->columns <= MOST_SKINNY)) &&
             (!least || time < least))
             least = time;
     }
@@ -296,7 +297,7 @@ bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
     if (!device->capabilities.product_kernels || (value->dtype != TN_FLOAT32 && value->dtype != TN_FLOAT64))
         return false;
     tn__product_extents e = extents_of(draft->graph, v);
-    return value->shape->size * e.depth <= (tensor_cores ? MOST_WORK_BESIDE_TENSOR_CORES : MOST_WORK) &&
+    return value->shape->size * e.depth <= (tensor_cores ? MOST_WORK_WITH_TENSOR_CORES : MOST_WORK) &&
            !is_special(value, &e, draft, device);
 }
 
@@ -336,7 +337,7 @@ static int64_t shared(const tn__nest *nest, const tn__product_tile *t)
     int64_t a = part_of_stage(nest, t, 0, depth), b = part_of_stage(nest, t, 1, depth);
     int64_t result = t->slices * t->rows * (t->columns + (t->main_loop == TN__MAIN_LOOP_TENSOR ? 8 : quad));
     if (t->main_loop == TN__MAIN_LOOP_SKINNY)
-        return size * (t->slices * t->rows * MOST_THIN +
+        return size * (t->slices * t->rows * MOST_SKINNY +
                        (tn__product_in_one_piece(nest) ? tn__product_extents_of(nest).columns * t->threads * quad : 0));
     if (t->main_loop == TN__MAIN_LOOP_SHORT)
         return 0;
@@ -366,7 +367,7 @@ static bool is_constant(const tn__nest *n, int e)
 
 /* Can the first factor lie in shared memory as a whole, copied there before the run's first kernel waits for the
  * kernels before it? That pays where the product is long work and each slice is a single warp (product_resident.cuh),
- * and where enough shared memory is left for kernels that run beside it. */
+ * and where enough shared memory is left for kernels that run at the same time. */
 static bool fits_whole(const tn__nest *nest, const tn__device *device)
 {
     const tn__access *a = &nest->access[nest->product.access[0]];
@@ -377,7 +378,7 @@ static bool fits_whole(const tn__nest *nest, const tn__device *device)
         return false;
     tile.main_loop = TN__MAIN_LOOP_RESIDENT;
     int64_t memory = (int64_t)device->capabilities.shared_memory;
-    return shared(nest, &tile) <= memory - memory * BESIDE_WHOLE / 100;
+    return shared(nest, &tile) <= memory - memory * LEFT_BY_RESIDENT / 100;
 }
 
 /* May tile number i compute the nest? The smallest tiles fit any GPU. */
@@ -391,7 +392,7 @@ static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__d
         lists[list].whole_columns != whole_columns || (tile.main_loop == TN__MAIN_LOOP_TENSOR && !nest->product.tensor))
         return false;
     if (tile.main_loop == TN__MAIN_LOOP_SKINNY &&
-        (!tn__product_along_k(nest, 0) || e->columns < 1 || e->columns > MOST_THIN))
+        (!tn__product_along_k(nest, 0) || e->columns < 1 || e->columns > MOST_SKINNY))
         return false;
     if (tile.main_loop == TN__MAIN_LOOP_SHORT && (e->depth < 1 || e->depth > MOST_SHORT))
         return false;

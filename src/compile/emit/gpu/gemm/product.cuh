@@ -228,13 +228,13 @@ struct tn_product {
             for (int u = 0; u < EACH; u += QUAD) {
                 const quad *const at = (const quad *)(from + min(own_row(u), rows - 1) * down +
                                                       min(own_column(u), columns - QUAD));
-                *(quad *)&x[u] = EARLY ? tn_fresh(at) : *at;
+                *(quad *)&x[u] = EARLY ? tn_load_l2(at) : *at;
             }
         } else {
 #pragma unroll
             for (int u = 0; u < EACH; u++) {
                 const E *const at = from + min(own_row(u), rows - 1) * down + min(own_column(u), columns - 1) * across;
-                x[u] = EARLY ? tn_fresh(at) : *at;
+                x[u] = EARLY ? tn_load_l2(at) : *at;
             }
         }
     }

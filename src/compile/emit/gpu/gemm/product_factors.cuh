@@ -72,7 +72,7 @@ TN_HOT int tn_kept(int n)
 /* Loads *p before this kernel has waited for the kernels before it. These may have been started before an earlier
  * kernel, which wrote *p, had ended; so the load bypasses the multiprocessor's own cache, which may still have the
  * value from before that, and reads the second-level cache. */
-template <typename T> TN_HOT T tn_fresh(const T *p)
+template <typename T> TN_HOT T tn_load_l2(const T *p)
 {
     constexpr int PIECE = alignof(T) < 16 ? alignof(T) : 16;
     static_assert(sizeof(T) % PIECE == 0, "");
@@ -106,7 +106,7 @@ template <typename T> struct tn_factor {
     const T *from;       /* the tile's first line, at k = 0 */
     tn_i64 step, k_step; /* strides in elements, from line to line and along k */
     int lines;           /* lines of the tile that exist */
-    const tn_i64 *places;
+    const tn_i64 *offsets;
         /* for gathered lines, in shared memory: the offset of each, in place of the stride; or, BY_K, the offset of
          * each k; else NULL */
     bool quads;          /* may be copied 16 bytes at a time: addresses and extents are multiples of that */
@@ -151,7 +151,7 @@ struct tn_side {
     const T *from;
     tn_i64 outer_step, advance;
     int lines;
-    const tn_i64 *places;
+    const tn_i64 *offsets;
     bool quads;
     tn_i64 begin[KEEPS ? QUADS_EACH : 1];
 
@@ -166,12 +166,12 @@ struct tn_side {
     {
         static_assert(!BY_K || (GATHERED && !ALONG_K), "");
         tn_side side = {f.from + (BY_K ? 0 : started * DEPTH * f.k_step), ALONG_K ? f.step : f.k_step,
-                        BY_K ? 0 : DEPTH * f.k_step, f.lines, f.places + (BY_K ? started * DEPTH : 0), in_quads(f)};
+                        BY_K ? 0 : DEPTH * f.k_step, f.lines, f.offsets + (BY_K ? started * DEPTH : 0), in_quads(f)};
         if constexpr (KEEPS)
 #pragma unroll
             for (int i = 0; i < QUADS_EACH; i++) {
                 const int line = (i * THREADS + threadIdx.x) / (INNER / QUAD);
-                side.begin[i] = line < f.lines ? f.places[line] : 0;
+                side.begin[i] = line < f.lines ? f.offsets[line] : 0;
             }
         return side;
     }
@@ -185,9 +185,9 @@ struct tn_side {
         else if constexpr (KEEPS && WIDTH == QUAD)
             return begin[i] + inner;
         else if constexpr (ALONG_K || BY_K)
-            return (there ? places[outer] : 0) + inner * inner_step;
+            return (there ? offsets[outer] : 0) + inner * inner_step;
         else
-            return outer * outer_step + (there ? places[inner] : 0);
+            return outer * outer_step + (there ? offsets[inner] : 0);
     }
 
     template <int WIDTH> __device__ __forceinline__ void copy_pieces(T *to, int depth, tn_i64 inner_step) const
@@ -219,7 +219,7 @@ struct tn_side {
         else
             copy_pieces<1>(to, depth, ALONG_K ? f.k_step : f.step);
         if constexpr (BY_K)
-            places += DEPTH;
+            offsets += DEPTH;
         else
             from += advance;
     }
@@ -288,10 +288,10 @@ TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn
     }
 }
 
-/* Called before copies that a kernel starts before it has waited for the kernels before it (see tn_fresh): pieces of
+/* Called before copies that a kernel starts before it has waited for the kernels before it (see tn_load_l2): pieces of
  * less than 16 bytes pass through the multiprocessor's own cache; a fence by any thread invalidates that. */
 template <typename CORE, bool A, bool B, typename T>
-TN_HOT void tn_read_anew(const tn_factor<T> &a, const tn_factor<T> &b)
+TN_HOT void tn_evict_stale(const tn_factor<T> &a, const tn_factor<T> &b)
 {
     if ((A && !CORE::side_a::in_quads(a)) || (B && !CORE::side_b::in_quads(b))) {
         if (threadIdx.x == 0)

@@ -4,13 +4,13 @@
  * is an input of the program, it is loaded before the kernel waits for the kernels before it, so that only a is loaded
  * after that.
  *
- *     thin   Few columns and a long k. A thread takes QUAD neighbouring positions of k (in each round of all threads,
+ *     skinny Few columns and a long k. A thread takes QUAD neighbouring positions of k (in each round of all threads,
  *            if one is not enough), and has the rows of b there, all COLUMNS of them, in registers; it multiplies ROWS
  *            rows of a. The lanes of a warp add their sums by halves, each half going on with half of the columns that
  *            are left; the sums of the warps are added in order.
  *     short  A short k, DEPTH positions. Each thread has a column of b in registers and computes that column of the
  *            result element by element, each a sum in the order of k.
- *     back   Back-to-back after a thin one, in the same blocks: its ROWS rows of DEPTH numbers, by then in shared
+ *     back   Back-to-back after a skinny one, in the same blocks: its ROWS rows of DEPTH numbers, by then in shared
  *            memory, are multiplied by the transpose of b, of which each thread still has QUAD columns in registers.
  *            Each element is a sum in the order of k.
  */
@@ -40,7 +40,7 @@ struct tn_skinny_product {
 
     /* What a thread keeps in registers: the rows of b at its QUAD positions of k, and the numbers of a there; and the
      * address of the latter, if they can be read at once. */
-    struct held {
+    struct registers {
         alignas(16) T at[QUAD * COLUMNS];
         alignas(16) T a[ROWS][QUAD];
         const T *from[ROWS];
@@ -48,11 +48,11 @@ struct tn_skinny_product {
     };
 
     /* Computes the addresses of a thread's part of a, so that none is left to be computed when a can be read. */
-    TN_HOT void aim(held &b, const tn_factor<T> &a)
+    TN_HOT void aim(registers &b, const tn_factor<T> &a)
     {
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            b.from[r] = tn_settled(a.from + (!A_GATHERED ? r * a.step : r < a.lines ? a.places[r] : 0) +
+            b.from[r] = tn_settled(a.from + (!A_GATHERED ? r * a.step : r < a.lines ? a.offsets[r] : 0) +
                                    threadIdx.x * QUAD);
         b.quads = tn_settled(a.quads && a.k_step == 1);
     }
@@ -65,7 +65,7 @@ struct tn_skinny_product {
     }
 
     /* Loads a thread's part of b, or starts its copies; it is in registers after take(). */
-    TN_HOT void hold(held &b, T *shared, const tn_factor<T> &f, tn_i64 extent, tn_i64 begin = 0)
+    TN_HOT void load_registers(registers &b, T *shared, const tn_factor<T> &f, tn_i64 extent, tn_i64 begin = 0)
     {
         const tn_i64 k = begin + threadIdx.x * QUAD;
         if (in_pieces(f, extent)) {
@@ -87,7 +87,7 @@ struct tn_skinny_product {
         }
     }
 
-    TN_HOT void take(held &b, const T *shared, const tn_factor<T> &f, tn_i64 extent)
+    TN_HOT void take(registers &b, const T *shared, const tn_factor<T> &f, tn_i64 extent)
     {
         if (!in_pieces(f, extent))
             return;
@@ -101,12 +101,12 @@ struct tn_skinny_product {
 
     /* Computes the tile into shared memory; at() reads it afterwards. `b` has the thread's part of b for the first
      * round, and afterwards the parts of both factors for the last one. */
-    TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &f, tn_i64 extent, held &b)
+    TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &f, tn_i64 extent, registers &b)
     {
         T sum[ROWS][COLUMNS] = {};
         for (tn_i64 begin = 0; begin < extent; begin += ROUND) {
             if (!ONCE && begin) {
-                hold(b, shared, f, extent, begin);
+                load_registers(b, shared, f, extent, begin);
                 take(b, shared, f, extent);
             }
 #pragma unroll
@@ -133,7 +133,7 @@ struct tn_skinny_product {
         __syncthreads();
     }
 
-    TN_HOT void read(T (&x)[QUAD], const held &b, const tn_factor<T> &a, int row, tn_i64 begin, tn_i64 extent)
+    TN_HOT void read(T (&x)[QUAD], const registers &b, const tn_factor<T> &a, int row, tn_i64 begin, tn_i64 extent)
     {
         const tn_i64 k = begin + threadIdx.x * QUAD;
         if (b.quads) {
@@ -142,7 +142,7 @@ struct tn_skinny_product {
                 piece = *(const quad *)(b.from[row] + begin);
             *(quad *)x = piece;
         } else {
-            const T *const from = a.from + (!A_GATHERED ? row * a.step : row < a.lines ? a.places[row] : 0);
+            const T *const from = a.from + (!A_GATHERED ? row * a.step : row < a.lines ? a.offsets[row] : 0);
 #pragma unroll
             for (int q = 0; q < QUAD; q++)
                 x[q] = row < a.lines && k + q < extent ? one(from + (k + q) * a.k_step) : (T)0;
@@ -191,22 +191,22 @@ struct tn_short_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = THREADS_, BYTES = 0;
 
     /* A column of b, in registers. */
-    struct held {
+    struct registers {
         T at[DEPTH];
     };
 
-    TN_HOT void hold(held &b, const tn_factor<T> &f, int column)
+    TN_HOT void load_registers(registers &b, const tn_factor<T> &f, int column)
     {
 #pragma unroll
         for (int k = 0; k < DEPTH; k++)
-            b.at[k] = column < f.lines ? tn_fresh(f.from + column * f.step + k * f.k_step) : (T)0;
+            b.at[k] = column < f.lines ? tn_load_l2(f.from + column * f.step + k * f.k_step) : (T)0;
     }
 
     /* The result's element in the thread's column, at a row that exists. */
-    TN_HOT T at(const tn_factor<T> &a, const held &b, int row)
+    TN_HOT T at(const tn_factor<T> &a, const registers &b, int row)
     {
         constexpr int PAIR = DEPTH % 2 ? 1 : 2;
-        const T *const from = a.from + (A_GATHERED ? a.places[row] : row * a.step);
+        const T *const from = a.from + (A_GATHERED ? a.offsets[row] : row * a.step);
         alignas(PAIR * sizeof(T)) T x[DEPTH];
         T sum = 0;
         if (PAIR == 2 && a.k_step == 1 && (tn_u64)from % (2 * sizeof(T)) == 0) {
@@ -230,7 +230,7 @@ template <typename T, int ROWS_, int THREADS, int DEPTH> struct tn_back_product 
 
     /* Computes a thread's elements of each row, from the part of b that it has had in registers since the thin
      * product. */
-    template <typename HELD> TN_HOT void multiply(T (&sum)[EACH], const T *rows, const HELD &b)
+    template <typename REGISTERS> TN_HOT void multiply(T (&sum)[EACH], const T *rows, const REGISTERS &b)
     {
 #pragma unroll
         for (int i = 0; i < EACH; i++) {

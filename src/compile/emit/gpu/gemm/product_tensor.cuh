@@ -141,7 +141,7 @@ struct tn_tensor_product {
         for (int at = threadIdx.x; at < ROWS * COLUMNS; at += THREADS) {
             const int row = at / COLUMNS, column = at % COLUMNS;
             tn_f32 sum = 0;
-            const tn_i64 line = A_GATHERED && row < a.lines ? a.places[row] : row * a.step;
+            const tn_i64 line = A_GATHERED && row < a.lines ? a.offsets[row] : row * a.step;
             for (tn_i64 k = 0; k < extent && row < a.lines && column < b.lines; k++)
                 sum = tn_multiply_add(a.from[line + k * a.k_step], b.from[column * b.step + k * b.k_step], sum);
             for (int s = 0; s < SLICES; s++)

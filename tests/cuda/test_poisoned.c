@@ -48,7 +48,7 @@ static void poisoned(const tn_array *x)
     }
 }
 
-static void test_spoilt(void **state)
+static void test_poisoned(void **state)
 {
     (void)state;
     static const float values[4] = {1, 2, 3, 4};
@@ -76,7 +76,7 @@ static void test_spoilt(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_spoilt)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_poisoned)};
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;
     fake_use();

@@ -81,7 +81,7 @@ static void test_newer(void **state)
         assert_true(back[i] == 42);
 }
 
-static void test_lost(void **state)
+static void test_device_fault(void **state)
 {
     (void)state;
     tn__device *device = tn__device_get(tn_cuda(0));
@@ -119,7 +119,7 @@ static void test_lost(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newer), cmocka_unit_test(test_lost)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newer), cmocka_unit_test(test_device_fault)};
     if (test_no_gpu())
         return TEST_SKIPPED;
     return cmocka_run_group_tests(tests, NULL, NULL);
