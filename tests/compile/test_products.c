@@ -500,7 +500,7 @@ static void test_gathered_rows(void **state)
         if (rows == 100) {
             const char *text =
                 next(next(plan->program.source, "true, true> main_loop;"), "tn_evict_stale<main_loop, true, false>");
-            text = next(text, "(tn_fresh(&p");
+            text = next(text, "(tn_load_l2(&p");
             text = next(text, "tn_lines[line] = ");
             text = next(next(text, "__syncthreads();"), "tn_start<main_loop, true, false, false>");
             text = next(text, "tn_await_dependencies();");

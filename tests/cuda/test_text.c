@@ -129,43 +129,49 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
             "    %s *const tile = (%s *)tn_shared;\n    typedef ",
             i, type, type, type, type, type);
         if (t.main_loop == TN__MAIN_LOOP_TENSOR)
-            tn__text_addf(&text, "tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", t.rows, t.columns,
-                          t.rows_each, t.columns_each, t.slices, t.step, t.stages, a_along, b_along);
+            tn__text_addf(&text, "tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %d, %d> main_loop;\n", t.rows,
+                          t.columns, t.rows_each, t.columns_each, t.slices, t.step, t.stages, a_along, b_along);
         else if (t.main_loop == TN__MAIN_LOOP_SKINNY)
-            tn__text_addf(&text, "tn_skinny_product<%s, %d, %d, %d, %d, %d> core;\n", type, t.rows, i % 2 ? 10 : 16,
-                          t.slices, i / 2 % 2, i % 2);
+            tn__text_addf(&text, "tn_skinny_product<%s, %d, %d, %d, %d, %d> main_loop;\n", type, t.rows,
+                          i % 2 ? 10 : 16, t.slices, i / 2 % 2, i % 2);
         else if (t.main_loop == TN__MAIN_LOOP_SHORT)
-            tn__text_addf(&text, "tn_short_product<%s, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.threads,
-                          i % 2 ? 10 : 7);
+            tn__text_addf(&text, "tn_short_product<%s, %d, %d, %d, %d> main_loop;\n", type, t.rows, t.columns,
+                          t.threads, i % 2 ? 10 : 7);
         else if (whole)
-            tn__text_addf(&text, "tn_resident_product<%s, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", type, t.rows,
+            tn__text_addf(&text, "tn_resident_product<%s, %d, %d, %d, %d, %d, %d, %d, %d> main_loop;\n", type, t.rows,
                           t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step, t.stages);
         else
-            tn__text_addf(&text, "tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, false, false, %d> core;\n",
-                          type, t.rows, t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step,
-                          t.stages, a_along, b_along, i % 3 == 0);
+            tn__text_addf(&text,
+                          "tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, false, false, %d> main_loop;\n", type,
+                          t.rows, t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step, t.stages,
+                          a_along, b_along, i % 3 == 0);
         tn__text_addf(&text,
-                      "    const auto x = tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, core::ROWS), m);\n"
-                      "    const auto y = tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n);\n",
+                      "    const auto x = tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, main_loop::ROWS), m);\n"
+                      "    const auto y = tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, main_loop::COLUMNS), n);\n",
                       type, a_along, type, b_along);
         tn__text_add(
             &text,
-            whole ? "    core::bring_a(tile, x, k);\n    core::bring_b(tile, y, k);\n    core::run(tile, x, y, k);\n"
+            whole ? "    main_loop::bring_a(tile, x, k);\n    main_loop::bring_b(tile, y, k);\n    "
+                    "main_loop::run(tile, x, y, k);\n"
             : t.main_loop == TN__MAIN_LOOP_SKINNY
-                ? "    core::held held;\n    core::hold(held, tile, y, k);\n    core::take(held, tile, y, k);\n"
-                  "    core::aim(held, x);\n    core::run(tile, x, y, k, held);\n"
+                ? "    main_loop::registers in_registers;\n    main_loop::load_registers(in_registers, tile, y, k);\n  "
+                  "  main_loop::take(in_registers, tile, y, k);\n"
+                  "    main_loop::aim(in_registers, x);\n    main_loop::run(tile, x, y, k, in_registers);\n"
             : t.main_loop == TN__MAIN_LOOP_SHORT
-                ? "    core::held held;\n    core::hold(held, y, threadIdx.x % core::COLUMNS);\n"
-                : "    tn_start<core, true, true, true>(tile, x, y, k);\n    core::run(tile, x, y, k);\n");
-        tn__text_addf(&text, "    c[threadIdx.x] = core::at(%s);\n",
-                      t.main_loop == TN__MAIN_LOOP_SHORT ? "x, held, threadIdx.x % core::ROWS"
-                                               : "tile, threadIdx.x % core::ROWS, 0");
+                ? "    main_loop::registers in_registers;\n    main_loop::load_registers(in_registers, y, threadIdx.x "
+                  "% main_loop::COLUMNS);\n"
+                : "    tn_start<main_loop, true, true, true>(tile, x, y, k);\n    main_loop::run(tile, x, y, k);\n");
+        tn__text_addf(&text, "    c[threadIdx.x] = main_loop::at(%s);\n",
+                      t.main_loop == TN__MAIN_LOOP_SHORT ? "x, in_registers, threadIdx.x % main_loop::ROWS"
+                                               : "tile, threadIdx.x % main_loop::ROWS, 0");
         int own = t.columns_each * (strcmp(type, "tn_f32") ? 8 : 4);
         if (t.main_loop == TN__MAIN_LOOP_PLAIN && own % (16 * t.slices) == 0) /* the same by way of registers */
-            tn__text_addf(&text,
-                          "    %s sum[core::EACH];\n    core::fetch<false>(sum, c, (int)n, 1, (int)m, (int)n);\n"
-                          "    tn_start<core, true, true, true>(tile, x, y, k);\n    core::run(sum, tile, x, y, k);\n"
-                          "    core::put(sum, c, (int)n, 1, (int)m, (int)n);\n", type);
+            tn__text_addf(
+                &text,
+                "    %s sum[main_loop::EACH];\n    main_loop::fetch<false>(sum, c, (int)n, 1, (int)m, (int)n);\n"
+                "    tn_start<main_loop, true, true, true>(tile, x, y, k);\n    main_loop::run(sum, tile, x, y, k);\n"
+                "    main_loop::put(sum, c, (int)n, 1, (int)m, (int)n);\n",
+                type);
         tn__text_add(&text, "}\n");
     }
     return tn__text_take(&text);
