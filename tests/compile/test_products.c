@@ -319,13 +319,13 @@ static void test_factors_in_registers(void **state)
     tn__plan *plan = plan_of(&graph);
     const char *text = next(plan->program.source, "tn_skinny_product<tn_f32, 1, 10, 8, true, true> main_loop;");
     text = next(text, "main_loop::load_registers(in_registers, tile, factor1");
-    text = next(text, "main_loop::take(held, tile, factor1");
+    text = next(text, "main_loop::take(in_registers, tile, factor1");
     text = next(text, "tn_await_dependencies();");
     next(text, "main_loop::run(tile, factor0, factor1");
     text = next(plan->program.source, "tn_short_product<tn_f32, 128, 8, 256, 10> main_loop;");
     text = next(text, "main_loop::load_registers(in_registers, factor1, own_column);");
     text = next(text, "tn_await_dependencies();");
-    next(text, "main_loop::at(factor0, held, row)");
+    next(text, "main_loop::at(factor0, in_registers, row)");
     tn__plan_free(plan);
 }
 
@@ -403,8 +403,8 @@ static void test_back_to_back(void **state)
             assert_int_equal(step->kernel.launch.blocks, 100);
             assert_non_null(strstr(step->label, "; matmul multiply"));
             const char *text = next(plan->program.source, "main_loop::run(tile, factor0, factor1");
-            text = next(next(text, "__syncthreads();"), "next(held);");
-            next(plan->program.source, "= (held.a["); /* h, which has been multiplied by */
+            text = next(next(text, "__syncthreads();"), "next(in_registers);");
+            next(plan->program.source, "= (in_registers.a["); /* h, which has been multiplied by */
             next(plan->program.source, "tn_store(quad0");
             text = next(text, "__global__"); /* a kernel, which calls the first of the two alone */
             assert_true(what != BACK || !strstr(next(text, "    nest_"), "    nest_"));

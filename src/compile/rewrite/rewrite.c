@@ -308,7 +308,7 @@ static void move_leaves(rewriter *r, tn__graph *graph)
 
 #define MANY 4194304  /* elements that a GPU should not read twice, */
 #define COLUMNS 65536 /* in columns: passes over those are two kernels each */
-#define RESIDENT_ROW 16384 /* elements of a row that it does not: they stay in registers */
+#define KEPT_ROW 16384 /* elements of a row that it does not: they stay in registers */
 
 /* Is there one number for all that a channel has? */
 static bool is_by_channels(const tn__shape *shape, const tn__shape *of)
@@ -332,7 +332,7 @@ static bool in_one_pass(const rewriter *r, const tn__value *v)
     while (last > 0 && x->shape->dim[last] == 1)
         last--;
     bool row = v->shape->dim[last] != x->shape->dim[last];
-    return !row || x->shape->size / v->shape->size > RESIDENT_ROW;
+    return !row || x->shape->size / v->shape->size > KEPT_ROW;
 }
 
 /* A node that is its input 0: only backward knows the difference. */

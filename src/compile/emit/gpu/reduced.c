@@ -10,7 +10,7 @@
  */
 #include "compile/emit/gpu/choose.h"
 
-#define RESIDENT_REGISTERS 64   /* registers of a thread for values that stay from pass to pass; a quarter of that in
+#define KEPT_REGISTERS  64   /* registers of a thread for values that stay from pass to pass; a quarter of that in
                                 blocks of 1024 threads */
 #define REGISTERS       65536 /* of a multiprocessor */
 #define OTHER_REGISTERS 9    /* registers of a thread for addresses and intermediate values */
@@ -20,7 +20,7 @@
 #define ENOUGH_THREADS  1024 /* the same where each keeps 9 to 16 words, which must not be spilled */
 #define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole
                                 vectors */
-#define CLUSTER_WORDS   160  /* registers of a thread that a row may take which is resident in several blocks */
+#define CLUSTER_WORDS   160  /* registers of a thread that a row may take that several blocks keep */
 #define MOST_CLUSTERED  8    /* blocks of a cluster */
 #define FEWEST_CLUSTERED ((int64_t)1 << 20) /* elements: smaller nests may share a launch */
 #define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
@@ -29,7 +29,7 @@
 #define AT_ONCE         4    /* blocks of a multiprocessor: with more, few kernels have registers for all at once */
 #define SPLIT_STREAMED  32   /* the same of split rows, most of which wait until others have ended */
 #define SPLIT_VECTORS   16   /* vectors or rows a thread has to go through at least before a reduction is split */
-#define RESIDENT_ROWS   16   /* of a thread of columns: their vectors of float32 take all of RESIDENT_REGISTERS */
+#define KEPT_ROWS       16   /* of a thread of columns: their vectors of float32 take all of KEPT_REGISTERS */
 #define FEWEST_ACROSS   8    /* threads side by side, whose vectors of 16 bytes are a cache's line of 128 */
 #define WIDTH   4  /* elements of a vector, where extents allow */
 #define NARROW_WIDTH 8 /* the same of many elements of 16 bits, so that a vector is 16 bytes */
@@ -81,7 +81,7 @@ static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
 /* ---- rows ---- */
 
 /* Registers of those values of a vector that are loaded or computed in one pass and used in another. */
-static int64_t resident_words(const tn__nest *n, int width)
+static int64_t kept_words(const tn__nest *n, int width)
 {
     int64_t words = 0;
     for (int i = 0; i < n->access_count; i++) {
@@ -186,8 +186,8 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__gpu_form *
     f->lanes = reduced <= ALONE ? 1 : (int)at_most(lanes, TN__GPU_MOST);
     f->threads = f->lanes > TN__GPU_THREADS ? f->lanes : TN__GPU_THREADS;
     f->batch = (int)at_most(up(at_least(f->vectors, 1), f->lanes), 8 * EACH);
-    int64_t words = f->batch * resident_words(n, f->width),
-            room = f->lanes == TN__GPU_MOST ? RESIDENT_REGISTERS / 4 : RESIDENT_REGISTERS;
+    int64_t words = f->batch * kept_words(n, f->width),
+            room = f->lanes == TN__GPU_MOST ? KEPT_REGISTERS / 4 : KEPT_REGISTERS;
     f->in_registers = (int64_t)f->batch * f->lanes >= f->vectors &&
               (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
     if (f->in_registers && f->lanes >= 32 && tn__nest_passes(n) > 1)
@@ -232,7 +232,7 @@ static bool may_split(const tn__nest *n)
 static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__GPU_THREADS / SPLIT_VECTORS; }
 
 /* Could a block keep columns of so many rows in its registers? */
-static bool are_short(int64_t rows) { return rows * FEWEST_ACROSS <= RESIDENT_ROWS * TN__GPU_THREADS; }
+static bool are_short(int64_t rows) { return rows * FEWEST_ACROSS <= KEPT_ROWS * TN__GPU_THREADS; }
 
 /* Threads side by side. Memory is read best by 32 of them. Where the columns are too few to fill the chip that way,
  * fewer threads lie side by side and read less of each row; but not for columns that are long enough to be split in
@@ -249,7 +249,7 @@ static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int
 /* Reduces the number of threads side by side until the threads of a block can keep short columns in registers. */
 static int lanes_that_hold(int lanes, int64_t rows)
 {
-    while (are_short(rows) && rows * lanes > RESIDENT_ROWS * TN__GPU_THREADS)
+    while (are_short(rows) && rows * lanes > KEPT_ROWS * TN__GPU_THREADS)
         lanes /= 2;
     return lanes;
 }
@@ -301,7 +301,7 @@ static void hold_columns(const tn__nest *n, tn__gpu_form *f)
         return;
     int64_t batch = at_least(up(f->rows * f->lanes, TN__GPU_THREADS), 1);
     int64_t words = batch * tn__gpu_kept_words(n, f->loop, f->width);
-    if (batch > RESIDENT_ROWS || words > RESIDENT_REGISTERS)
+    if (batch > KEPT_ROWS || words > KEPT_REGISTERS)
         return;
     f->in_registers = true;
     f->batch = (int)batch;

@@ -109,11 +109,11 @@ bool tn__product_fits_back_to_back(const tn__nest *first, const tn__nest *next, 
     const tn__nest_product *p = &first->product, *q = &next->product;
     if (!is_matrix(first) || !is_matrix(next) || next->reduced || p->dtype != q->dtype)
         return false;
-    const tn__access *resident = &first->access[p->access[1]], *b = &next->access[q->access[1]];
+    const tn__access *first_b = &first->access[p->access[1]], *b = &next->access[q->access[1]];
     tn__product_extents e = tn__product_extents_of(first), f = tn__product_extents_of(next);
-    if (e.rows != f.rows || e.columns != f.depth || e.depth != f.columns || resident->value != b->value ||
-        resident->offset != b->offset || resident->stride[p->column_loop] != b->gather_stride ||
-        resident->gather_stride != b->stride[q->column_loop] || !multiplies(next, first) ||
+    if (e.rows != f.rows || e.columns != f.depth || e.depth != f.columns || first_b->value != b->value ||
+        first_b->offset != b->offset || first_b->stride[p->column_loop] != b->gather_stride ||
+        first_b->gather_stride != b->stride[q->column_loop] || !multiplies(next, first) ||
         !reads_own_rows(next, first))
         return false;
     tn__nest settled = *first;
