@@ -7,8 +7,6 @@
 
 #include "core/number.h"
 
-#define VECTOR_WORK ((int64_t)1 << 21) /* multiplications of a vector's product from which on it is a sum */
-
 typedef struct product {
     int64_t m, k, n;
     int leading; /* axes of the batch */
@@ -77,30 +75,6 @@ static tn__node *matrix(tn__node *a, const product *p, int leading, int64_t rows
     return shape ? tn__expand(a, shape) : tn__failed();
 }
 
-/*
- * A matrix times a vector, on devices whose products are kernels of their own, with tiles for matrices: as
- * a sum of products it is read as fast as memory goes, by the whole chip. Small ones are better products,
- * which join others in a kernel.
- */
-static bool is_sum(const tn__node *a, const product *p, int64_t m)
-{
-    return (m == 1 || p->n == 1) && p->k > 0 && a->device->capabilities.product_kernels &&
-           (a->dtype == TN_FLOAT32 || a->dtype == TN_FLOAT64) && m * p->n > VECTOR_WORK / p->k;
-}
-
-/* Of m x k and k x n, the matrix as it lies in memory. */
-static tn__node *sum_of_products(tn__node *a, tn__node *b, const product *p)
-{
-    tn__node *matrix = p->n == 1 ? a : b, *vector = p->n == 1 ? b : a;
-    int along = p->n == 1; /* the matrix's axis that is summed over */
-    if (matrix->op == TN__OP_PERMUTE && matrix->attr.perm[0] == 1) {
-        matrix = matrix->in[0];
-        along = !along;
-    }
-    vector = tn__reshape(vector, 2, along ? (int64_t[]){1, p->k} : (int64_t[]){p->k, 1});
-    return tn__reduce(TN__OP_SUM, tn__binary(TN__OP_MULTIPLY, matrix, vector), 1u << along);
-}
-
 static tn__node *product_of(tn__node *a, tn__node *b, const product *p)
 {
     /* One matrix for the whole batch: a single product of all rows, not many small ones. */
@@ -116,8 +90,6 @@ static tn__node *product_of(tn__node *a, tn__node *b, const product *p)
     tn__node *in[] = {matrix(a, p, leading, m, p->k), matrix(b, p, leading, p->k, p->n)};
     for (int i = 0; i < 2; i++)
         TN__PASS_ERROR(in[i]);
-    if (leading == 0 && is_sum(in[0], p, m))
-        return sum_of_products(in[0], in[1], p);
     tn_shape value = tn__shape_value(in[0]->shape);
     value.dim[leading + 1] = p->n;
     const tn__shape *shape = tn__shape_make("matmul", value, in[0]->dtype);

@@ -85,6 +85,10 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
         return broken("recording", wrong);
     dump_graph("recorded", graph);
     tn__keep_convolutions(graph, device, options->precision);
+    if (!tn__sum_vector_products(graph, device))
+        return tn__fail_memory("compile", 0);
+    if ((wrong = tn__graph_verify(graph)))
+        return broken("summing vectors' products", wrong);
     if (!tn__rewrite(graph, together && options->kernels))
         return tn__fail_memory("compile", 0);
     if ((wrong = tn__graph_verify(graph)))

@@ -11,6 +11,10 @@
  * windows. */
 void tn__keep_convolutions(tn__graph *graph, const tn__device *device, int precision);
 
+/* On devices whose products are kernels of their own, those of large matrices and vectors become sums of elementwise
+ * products, and large ones with k = 1 elementwise products. False without memory. */
+bool tn__sum_vector_products(tn__graph *graph, const tn__device *device);
+
 /* Are there convolutions that are to get arrays with their channels last? Uses are counted. */
 bool tn__any_channels_last(const tn__graph *graph);
 /* Convolutions that are to get arrays with their channels last, and what follows them. False without memory; *changed:
