@@ -200,7 +200,7 @@ static tn__node *first_position(tn__resident *r, int64_t first, const tn_array *
 }
 
 /* Where in the epoch's order the samples are. */
-static tn__node *places(const tn__resident *r, tn__node *first, int64_t size)
+static tn__node *positions(const tn__resident *r, tn__node *first, int64_t size)
 {
     const tn__shape *shape = tn__shape_intern(1, &size);
     if (!shape)
@@ -235,12 +235,9 @@ void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_arra
         if (r->first)
             tn__node_release(r->first);
         r->first = at;
-        tn__node *x_at = places(r, at, size);
-        /* With a zero that x has not, so that each is computed where it is used and neither needs a kernel of its
-         * own. */
-        tn__node *t_at = tn__binary(TN__OP_ADD, x_at, integer(r, 0, x_at->shape));
-        node[0] = rows(r->x, samples(r, x_at), 0);
-        node[1] = rows(r->t, samples(r, t_at), r->labels_below);
+        tn__node *of = samples(r, positions(r, at, size));
+        node[0] = rows(r->x, of, 0);
+        node[1] = rows(r->t, of, r->labels_below);
         r->next_first = i + 1 < r->batches.length ? first + r->batches.batch : 0;
         /* Around the end, so that the numbers that a step is given are the same in an epoch's last one. */
         node[2] = tn__binary(TN__OP_REMAINDER, tn__binary(TN__OP_ADD, at, integer(r, r->batches.batch, at->shape)),

@@ -4,6 +4,7 @@
 #include "compile/fuse/fuse.h"
 
 #include "array/user.h"
+#include "core/memory.h"
 
 #include <string.h>
 
@@ -178,13 +179,32 @@ static bool takes_many(const tn__fuser *f, int v, int64_t size, int *list, int *
     return false;
 }
 
+/* By value: is it needed for nothing but to say where others are gathered from? */
+static bool *find_positions(const tn__graph *graph)
+{
+    bool *only = tn__alloc((size_t)graph->count + 1);
+    if (!only)
+        return NULL;
+    memset(only, true, (size_t)graph->count);
+    for (int r = 0; r < graph->result_count; r++)
+        only[graph->result[r]] = false;
+    for (int v = graph->count - 1; v >= 0; v--) {
+        const tn__value *value = &graph->value[v];
+        bool view = tn__value_kind(value) == TN__KIND_VIEW, gather = tn__value_kind(value) == TN__KIND_GATHER;
+        for (int i = 0; i < value->arity && value->uses; i++)
+            only[value->in[i]] &= (view && only[v]) || (gather && i == 1);
+    }
+    return only;
+}
+
 /* Stores what is needed several times and costly, and cuts expressions that grow too long. */
 static bool store_repeated(tn__fuser *f, bool fusion)
 {
     const tn__graph *graph = f->graph;
     cost *cost_of = tn__calloc((size_t)graph->count + 1, sizeof *cost_of);
     level *level_of = find_levels(graph);
-    bool done = cost_of && level_of;
+    bool *positions = find_positions(graph);
+    bool done = cost_of && level_of && positions;
     for (int v = 0; v < graph->count && done; v++) {
         const tn__value *value = &graph->value[v];
         int kind = tn__value_kind(value);
@@ -207,16 +227,20 @@ static bool store_repeated(tn__fuser *f, bool fusion)
                      (expensive && !brief);
         if (!computes)
             continue;
+        /* A position that is read from a list, as that of a sample, is read sooner for each array that is gathered from
+         * than written by a kernel of its own. */
+        bool listed = kind == TN__KIND_GATHER && value->attr.known && positions[v];
         int list[MAX_REPEATED], count = 0;
         bool again =
-            value->uses > 1 && (is_costly(f, v, c) ||
-                                (c->weight > MAX_REPEATED && takes_many(f, v, value->shape->size, list, &count)) ||
-                                (kind == TN__KIND_MAP && reads_much(f, v, &level_of[v])));
+            value->uses > 1 && !listed &&
+            (is_costly(f, v, c) || (c->weight > MAX_REPEATED && takes_many(f, v, value->shape->size, list, &count)) ||
+             (kind == TN__KIND_MAP && reads_much(f, v, &level_of[v])));
         if (!fusion || c->weight > MAX_INLINED || again)
             f->base.stored[v] = true;
     }
     tn__free(cost_of);
     tn__free(level_of);
+    tn__free(positions);
     return done;
 }
 
