@@ -2,35 +2,10 @@
 /* Operations on whole rows: sorting, scans, searching; and the axis that they work along. */
 #include "array/build_parts.h"
 
-/* What has a kernel for all small matrices, which needs no library. */
-static bool all_at_once(const tn__device *device, tn__op op, const tn__shape *shape)
-{
-    static const tn__op ops[] = {TN__OP_CHOLESKY, TN__OP_SOLVE, TN__OP_SLOGDET, TN__OP_SVD, TN__OP_EIGH};
-    int most = device->capabilities.small_matrix;
-    bool has = false;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        has = has || ops[i] == op;
-    return has && most > 0 && shape->dim[shape->ndim - 2] <= most && shape->dim[shape->ndim - 1] <= most;
-}
-
-/* A library of a GPU goes from matrix to matrix: many small ones are done sooner on the CPU, with the way there and
- * back. Measured on an H200 beside 16 cores: at 128 rows all but singular values, which are ahead of few cores at 256,
- * of 16 from 500 on. */
-static bool worth_it(tn__op op, const tn__shape *shape)
-{
-    if (tn__ops[op].kind != TN__KIND_LIBRARY || tn__is_transform(op) || shape->ndim < 2)
-        return true;
-    int64_t m = shape->dim[shape->ndim - 2], n = shape->dim[shape->ndim - 1];
-    /* of a matrix */
-    double work = (double)m * (double)n * (double)(m < n ? m : n), least = op == TN__OP_SVD ? 256 : 128;
-    return work >= least * least * least && (shape->size / (m * n) <= 16 || work >= 512. * 512 * 512);
-}
-
 bool tn__native(const tn__device *device, tn__op op, tn_dtype dtype, const tn__shape *shape)
 {
-    return device->capabilities.operations || device->capabilities.shapes_only || all_at_once(device, op, shape) ||
-           (device->ops->supports && worth_it(op, shape) &&
-            device->ops->supports((tn__device *)device, (int)op, dtype));
+    return device->capabilities.operations || device->capabilities.shapes_only ||
+           (device->ops->supports && device->ops->supports((tn__device *)device, (int)op, dtype, shape));
 }
 
 static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in,

@@ -13,6 +13,7 @@
 #include <tanso/device.h>
 #include "core/error.h"
 #include "core/plugin.h"
+#include "core/shape.h"
 #include "device/stream_order.h"
 
 typedef struct tn__device tn__device;
@@ -35,8 +36,6 @@ typedef struct tn__capabilities {
     bool convolutions;    /* convolutions that `convolves` accepts are steps, if it accepts any; none else */
     bool channels_last;   /* convolutions by tensor cores want it: of 16 bits, and of float32 by TF32 */
     bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
-    int small_matrix;     /* rows and columns of matrices of which any number is factored, solved or decomposed at
-                             once; 0: one after another */
     int threads;          /* parallel workers, for estimates */
     int multiprocessors;  /* of a GPU: how many blocks of threads run side by side at least */
     size_t shared_memory; /* of a GPU: bytes that one block of a kernel may share */
@@ -68,8 +67,9 @@ typedef struct tn__device_ops {
     const char *(*missing)(tn__device *device, int i);
     /* (optional) Streams and events; without, all work is done when its call returns. */
     const struct tn__stream_ops *streams;
-    /* (optional) True if operation `op` can run as an OP step for a dtype though `operations` is false. */
-    bool (*supports)(tn__device *device, int op, tn_dtype dtype);
+    /* (optional) True if operation `op` can run as an OP step for a dtype though `operations` is false, and, where its
+     * first operand's shape is said (else NULL), does so sooner than the CPU with the way there and back. */
+    bool (*supports)(tn__device *device, int op, tn_dtype dtype, const tn__shape *shape);
     /* (optional) True if a convolution, a step of operands without gaps, runs as one OP step; without, none does. */
     bool (*convolves)(tn__device *device, const struct tn__step *step);
     /* (optional) Starts a function of a user's own source: device/launch.h. */

@@ -510,11 +510,11 @@ static void test_supports(void **state)
 {
     (void)state;
     tn__device *device = fake_open();
-    assert_true(device->ops->supports(device, TN__OP_MATMUL, TN_FLOAT32));
-    assert_true(device->ops->supports(device, TN__OP_SCATTER_ADD, TN_INT8));
-    assert_false(device->ops->supports(device, TN__OP_SCATTER_ADD, TN_BOOL));
-    assert_true(device->ops->supports(device, TN__OP_COPY, TN_BOOL));
-    assert_false(device->ops->supports(device, TN__OP_ADD, TN_FLOAT32));
+    assert_true(device->ops->supports(device, TN__OP_MATMUL, TN_FLOAT32, NULL));
+    assert_true(device->ops->supports(device, TN__OP_SCATTER_ADD, TN_INT8, NULL));
+    assert_false(device->ops->supports(device, TN__OP_SCATTER_ADD, TN_BOOL, NULL));
+    assert_true(device->ops->supports(device, TN__OP_COPY, TN_BOOL, NULL));
+    assert_false(device->ops->supports(device, TN__OP_ADD, TN_FLOAT32, NULL));
     assert_int_equal(TN__OP_COUNT, TN__OP_COUNT);
 }
 

@@ -291,8 +291,8 @@ static bool lacks_a_library(tn__device *device)
     const struct {
         const char *name;
         bool there;
-    } libraries[] = {{"cuFFT", device->ops->supports(device, TN__OP_FFT, TN_COMPLEX128)},
-                     {"cuSOLVER", device->ops->supports(device, TN__OP_SVD, TN_FLOAT64)},
+    } libraries[] = {{"cuFFT", device->ops->supports(device, TN__OP_FFT, TN_COMPLEX128, NULL)},
+                     {"cuSOLVER", device->ops->supports(device, TN__OP_SVD, TN_FLOAT64, NULL)},
                      {"cuBLASLt", tn__cuda_of(device)->libraries->has_blas}};
     bool lacks = false;
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)

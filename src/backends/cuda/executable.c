@@ -76,8 +76,12 @@ static const struct {
     {TN__OP_CONVOLVE_WEIGHTS, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes},
 };
 
-bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)
+bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype, const tn__shape *shape)
 {
+    if (shape && tn__cuda_is_small(op, shape))
+        return true;
+    if (shape && !tn__cuda_library_pays(op, shape))
+        return false;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].op == op)
             return operations[i].library ? operations[i].library(tn__cuda_of(device), dtype)

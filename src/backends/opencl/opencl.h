@@ -55,7 +55,7 @@ tn_status tn__cl_start(tn__cl_device *device, const tn__cl_launch *launch, int64
 #define TN__CL_OPERATION_WORDS 64
 
 /* Whether operation `op` can be a step. */
-bool tn__cl_supports(tn__device *device, int op, tn_dtype dtype);
+bool tn__cl_supports(tn__device *device, int op, tn_dtype dtype, const tn__shape *shape);
 /* The kernel of an operation's step. */
 tn_status tn__cl_prepare_operation(tn__cl_device *device, const tn__step *step, cl_kernel *kernel);
 /* How many launches it takes, each with a table of TN__CL_OPERATION_WORDS; fills in launch i's table and geometry. */

@@ -20,16 +20,16 @@ enum { OUT, A, B, ALPHA, BETA, PRODUCT_AXES, PRODUCT_COUNT, ROWS, COLUMNS, DEPTH
        PRODUCT_WORDS = B_STRIDE + AXES };
 _Static_assert((int)COPY_WORDS <= TN__CL_OPERATION_WORDS && (int)PRODUCT_WORDS <= TN__CL_OPERATION_WORDS, "tables");
 
-bool tn__cl_supports(tn__device *device, int op, tn_dtype dtype)
+bool tn__cl_supports(tn__device *device, int op, tn_dtype dtype, const tn__shape *shape)
 {
-    (void)device;
+    (void)device, (void)shape;
     return op == TN__OP_COPY || op == TN__OP_CONST || (op == TN__OP_MATMUL && !tn_dtype_is_complex(dtype));
 }
 
 tn_status tn__cl_prepare_operation(tn__cl_device *device, const tn__step *step, cl_kernel *kernel)
 {
     tn_dtype dtype = step->operand[0].dtype;
-    if (!tn__cl_supports(NULL, step->op, dtype))
+    if (!tn__cl_supports(NULL, step->op, dtype, NULL))
         return tn__fail(TN_ERR_UNSUPPORTED, step->label ? step->label : "opencl",
                         "%s does not compute it for %s: move the operands to the CPU with tn_to", device->name,
                         tn_dtype_name(dtype));

@@ -122,9 +122,9 @@ static tn_status virtual_synchronize(tn__device *device)
     return behind(device)->ops->synchronize ? behind(device)->ops->synchronize(behind(device)) : TN_OK;
 }
 
-static bool virtual_supports(tn__device *device, int op, tn_dtype dtype)
+static bool virtual_supports(tn__device *device, int op, tn_dtype dtype, const tn__shape *shape)
 {
-    return behind(device)->ops->supports && behind(device)->ops->supports(behind(device), op, dtype);
+    return behind(device)->ops->supports && behind(device)->ops->supports(behind(device), op, dtype, shape);
 }
 
 static bool virtual_convolves(tn__device *device, const tn__step *step)

@@ -101,6 +101,10 @@ typedef struct tn__cusolver {
 const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device);
 /* Does cuSOLVER compute in this dtype? Single precision is computed in double, too. */
 bool tn__cuda_solver_takes(const tn__cuda_device *device, tn_dtype dtype);
+/* Of an operation on matrices of that shape: are there kernels for any number of so small ones, which need no library?
+ * Else, is a library sooner done with them than the CPU? (True of other operations.) */
+bool tn__cuda_is_small(int op, const tn__shape *shape);
+bool tn__cuda_library_pays(int op, const tn__shape *shape);
 /* The device's handle, made if there is none yet; under the device's lock. */
 tn_status tn__cuda_solver_open(tn__cuda_device *device, const tn__cusolver *library);
 /* TN_OK if a function returned 0, else an error. */

@@ -22,6 +22,6 @@ tn_status tn__cuda_launch_source(tn__device *device, const struct tn__launch *la
 void tn__cuda_describe(tn__device *device, tn_device_info *info);
 const char *tn__cuda_missing(tn__device *device, int i);
 extern const tn__stream_ops tn__cuda_streams;
-bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype);
+bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype, const tn__shape *shape);
 
 #endif

@@ -232,7 +232,6 @@ static void find_capabilities(tn__cuda_device *device)
         .target = TN__TARGET_CUDA,
         .late_failures = true,
         .clusters = device->architecture >= 90,
-        .small_matrix = TN__CUDA_SMALL_MATRIX,
         .product_kernels = device->architecture >= 80, /* they need asynchronous copies to shared memory */
         .epilogues = device->libraries->has_blas,
         .channels_last = true,
