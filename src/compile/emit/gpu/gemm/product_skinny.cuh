@@ -228,7 +228,7 @@ struct tn_short_product {
 template <typename T, int ROWS_, int THREADS, int DEPTH> struct tn_back_product {
     static constexpr int ROWS = ROWS_, QUAD = 16 / sizeof(T), COLUMNS = QUAD * THREADS, EACH = ROWS * QUAD;
 
-    /* Computes a thread's elements of each row, from the part of b that it has had in registers since the thin
+    /* Computes a thread's elements of each row, from the part of b that it has had in registers since the skinny
      * product. */
     template <typename REGISTERS> TN_HOT void multiply(T (&sum)[EACH], const T *rows, const REGISTERS &b)
     {
