@@ -187,7 +187,8 @@ typedef struct tn_named_optimizer {
 
 typedef struct tn_updater_opts {
     const char *_;
-    tn_device device;      /* models move there; default: they stay */
+    tn_device device;      /* models move there, and so does what a loss is computed of (not what an updating function
+                              takes by tn_updater_next); a loader's own .device copies ahead. Default: all stays */
     tn_loss_function loss; /* default: tn_usual_loss */
     void *user;            /* of the loss, or of the updating function */
     void (*free_user)(void *user);
@@ -380,7 +381,7 @@ TN_API char *tn_trainer_format(const tn_trainer *trainer, const char *pattern);
 
 typedef struct tn_evaluator_opts {
     const char *_;
-    tn_device device;      /* where the model is to be; default: where it is */
+    tn_device device;      /* where the model is to be, and minibatches with it; default: where they are */
     tn_loss_function loss; /* default: tn_usual_loss; what it gives is not used, what it reports is */
     void *user;
     const char *name;      /* default "main": the model's, in keys */

@@ -69,7 +69,7 @@ static tn_status measure(evaluator *e, tn_reporter *reporter, tn_observation *se
             TN_NO_GRAD {
                 tn_observation_clear(seen);
                 tn_reporter_push(reporter, seen);
-                tn_array *loss = e->loss(e->model, &batch, e->user);
+                tn_array *loss = tn__loss_on(e->device, e->loss, e->model, &batch, e->user);
                 tn_reporter_pop();
                 status = loss && tn_is_error(loss) ? tn_status_of(loss) : tn_error_code();
                 if (status == TN_OK)

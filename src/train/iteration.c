@@ -72,12 +72,34 @@ tn_status tn__updater_backward(const tn_updater *updater, const tn_array *loss, 
     return status;
 }
 
+static tn_array *brought(tn_array *x, tn_device device)
+{
+    return x && !tn_device_equal(tn_device_of(x), device) ? tn_to(x, device) : x;
+}
+
+tn_array *tn__loss_on(tn_device device, tn_loss_function loss, tn_layer *model, const tn_batch *batch, void *user)
+{
+    if (device.kind == TN_DEVICE_DEFAULT)
+        return loss(model, batch, user);
+    tn_array *fields[TN_MAX_FIELDS] = {NULL};
+    tn_batch there = *batch;
+    there.x = brought(batch->x, device);
+    there.t = brought(batch->t, device);
+    there.fields = fields;
+    for (int k = 0; k < batch->field_count; k++)
+        fields[k] = batch->fields[k] == batch->x   ? there.x
+                    : batch->fields[k] == batch->t ? there.t
+                                                   : brought(batch->fields[k], device);
+    return loss(model, &there, user);
+}
+
 tn_status tn__one_minibatch(tn_updater *updater, tn_optimizer *optimizer)
 {
     tn_batch batch;
     if (!tn_updater_next(updater, NULL, &batch))
         return tn_error_code();
-    return tn__updater_backward(updater, updater->loss(optimizer->layer, &batch, updater->user), 1);
+    tn_array *loss = tn__loss_on(updater->device, updater->loss, optimizer->layer, &batch, updater->user);
+    return tn__updater_backward(updater, loss, 1);
 }
 
 /* Several minibatches for one step; what they report is the mean. */

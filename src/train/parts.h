@@ -103,6 +103,7 @@ struct tn_updater {
     tn_loss_function loss;
     void *user;
     void (*free_user)(void *user);
+    tn_device device; /* of the models and what a loss is computed of; default: they stay where they are */
     int accumulate;
     /* The next minibatch: its losses, and its part of the gradients of the optimizer's layer. */
     tn_status (*minibatch)(tn_updater *updater, tn_optimizer *optimizer);
@@ -119,6 +120,8 @@ tn_status tn__updater_raise(const tn_updater *updater);
 /* What a standard updater does in an iteration; and of it the loss of one minibatch and backward. */
 tn_status tn__standard_update(tn_updater *updater, void *user);
 tn_status tn__one_minibatch(tn_updater *updater, tn_optimizer *optimizer);
+/* The loss of a minibatch, of which what is elsewhere is copied to the device first, unless that is the default one. */
+tn_array *tn__loss_on(tn_device device, tn_loss_function loss, tn_layer *model, const tn_batch *batch, void *user);
 /* Backward from a loss that the updater's function gave for a part of what an update is made of. */
 tn_status tn__updater_backward(const tn_updater *updater, const tn_array *loss, double part);
 /* parallel.c: what an updater over several devices has beyond one over one. */

@@ -112,6 +112,7 @@ static tn_updater *make(tn_status (*update)(tn_updater *updater, void *user), tn
     updater->loss = opts->loss ? opts->loss : tn_usual_loss;
     updater->user = opts->user;
     updater->free_user = opts->free_user;
+    updater->device = opts->device;
     updater->accumulate = TN__GIVEN(opts, accumulate) ? opts->accumulate : 1;
     if (status == TN_OK && updater->accumulate < 1)
         status = tn__fail(TN_ERR_VALUE, "updater", "expected 1 minibatch an update or more, got %d", opts->accumulate);

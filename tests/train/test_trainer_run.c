@@ -356,6 +356,40 @@ static void test_stopped(void **state)
     assert_true(now.sa_handler == SIG_DFL);
 }
 
+/* Minibatches go to the updater's and the evaluator's device: the same run as with loaders that are there. */
+static void test_minibatches_go_there(void **state)
+{
+    (void)state;
+    tn_device there = tn_virtual(1);
+    float weights[2][15];
+    double losses[2];
+    for (int moved = 0; moved < 2; moved++) TN_SCOPE {
+        tn_device device = moved ? tn_cpu() : there;
+        tn_seed(7);
+        tn_layer *model = tn_layer_parse("linear:3");
+        tn_optimizer *optimizer = tn_momentum_sgd(model);
+        tn_loader *loader = tn_loader_new(setup_data(30, 1), .batch = 8, .device = device),
+                  *test_loader = tn_loader_new(setup_data(11, 2), .batch = 4, .device = device);
+        tn_trainer *trainer = tn_trainer_new(tn_standard_updater(loader, optimizer, .device = there), .quiet = true,
+                                             .stop = TN_EVERY(2, TN_EPOCH), .out = folder);
+        tn_extend(trainer, tn_evaluator(test_loader, model, .device = there));
+        if (tn_trainer_run(trainer) != TN_OK)
+            fail_msg("%s", tn_error());
+        losses[moved] = tn_observation_number(tn_trainer_observation(trainer), "validation/main/loss");
+        assert_true(tn_device_equal(tn_device_of(model), there));
+        memcpy(weights[moved], tn_data(tn_to(tn_param(model, 0), tn_cpu())), 12 * sizeof(float));
+        memcpy(weights[moved] + 12, tn_data(tn_to(tn_param(model, 1), tn_cpu())), 3 * sizeof(float));
+        tn_trainer_free(trainer);
+        tn_loader_free(loader);
+        tn_loader_free(test_loader);
+        tn_optimizer_free(optimizer);
+        tn_layer_free(model);
+    }
+    assert_memory_equal(weights[0], weights[1], sizeof weights[0]);
+    assert_true(losses[0] == losses[1] && losses[0] > 0);
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +401,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_progress, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_stopped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_minibatches_go_there, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
