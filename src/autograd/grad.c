@@ -135,16 +135,19 @@ tn_status tn_set_grad(tn_array *x, const tn_array *grad)
 
 /* ---- marks ---- */
 
-/* The value of a node behind a new node, which takes no part in differentiation. */
+/* The value of a node behind a new node, through which nothing is differentiated: also not where gradients by arrays
+ * without marks are asked for, which go through all else that is pending. */
 static tn__node *cut_off(tn__node *node)
 {
     if (node->storage)
         return tn__node_value(node->storage, (tn_dtype)node->dtype, node->shape, node->offset,
                               node->strides);
     tn__no_grad_depth++;
-    tn__node *copy = tn__unary(TN__OP_COPY, node);
+    tn__node *cut = node->flags & TN__NODE_NEEDS_GRAD ? tn__unary(TN__OP_COPY, node) : tn__tied(node, 0, NULL);
     tn__no_grad_depth--;
-    return copy;
+    if (!tn__node_is_error(cut))
+        cut->flags |= TN__NODE_CUT;
+    return cut;
 }
 
 static void mark_leaf(tn_array *x, tn__node *node)
@@ -206,8 +209,9 @@ tn_array *tn_detach(const tn_array *x)
 {
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, "tn_detach");
-    bool attached = !tn__node_is_error(node) && node->flags & TN__NODE_NEEDS_GRAD;
-    return tn__leave_array(call, attached ? cut_off(node) : node);
+    bool differentiable = !tn__node_is_error(node) && tn__dtype_inexact((tn_dtype)node->dtype) &&
+                          !(node->flags & (TN__NODE_CUT | TN__NODE_WEAK));
+    return tn__leave_array(call, differentiable ? cut_off(node) : node);
 }
 
 /* ---- the switch ---- */

@@ -71,7 +71,7 @@ uint32_t tn__tape_step_of(const tn__tape *t, const tn__node *node);
 /* Number of inputs that gradients flow on to. */
 static inline int tn__flows_to(const tn__node *node)
 {
-    return node->flags & TN__NODE_LEAF_VAR || !tn__rules[node->op] ? 0 : node->arity;
+    return node->flags & (TN__NODE_LEAF_VAR | TN__NODE_CUT) || !tn__rules[node->op] ? 0 : node->arity;
 }
 
 /* ---- parts.c ---- */

@@ -133,11 +133,34 @@ static void test_constant_by_another(void **state)
     }
 }
 
+/* What was detached is a constant, whichever arrays are marked, and whether it has a value yet or not. */
+static void test_detached(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++) TN_SCOPE {
+        tn_array *a = tn_scalar(3, .dtype = TN_FLOAT64), *b = tn_scalar(5, .dtype = TN_FLOAT64), *g[2];
+        if (i & 1)
+            tn_requires_grad(a);
+        tn_array *c = i & 2 ? a : tn_multiply(a, 2), *cut = tn_detach(c);
+        if (i & 4)
+            assert_int_equal(tn_eval(cut), TN_OK);
+        tn_array *y = tn_add(tn_multiply(a, tn_multiply(cut, 1)), b);
+        assert_int_equal(tn_gradients(y, 2, (const tn_array *[]){a, b}, false, g), TN_OK);
+        assert_values(g[0], 1, (double[]){i & 2 ? 3 : 6}, 0);
+        assert_values(g[1], 1, (double[]){1}, 0);
+        assert_int_equal(tn_gradients(y, 1, (const tn_array *[]){cut}, false, g), TN_OK);
+        assert_values(g[0], 1, (double[]){3}, 0);
+        assert_int_equal(tn_gradients(tn_add(cut, b), 1, (const tn_array *[]){a}, false, g), TN_ERR_STATE);
+        assert_error(TN_ERR_STATE, "xs[0]");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_written_leaf),       TEST(test_loaded_between),      TEST(test_step_between),
         TEST(test_constant_gradients), TEST(test_constant_by_another),
+        TEST(test_detached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
