@@ -31,6 +31,8 @@ typedef struct tn_epoch {
     double test_accuracy;      /* 0 to 1; NaN for regressions */
     double seconds;            /* the whole epoch, test included */
     double samples_per_second; /* training samples over training time, over all of a very short epoch */
+    int64_t further;           /* steps of the next epoch that the run has ended after, untested: its model is of there;
+                                  0: none */
 } tn_epoch;
 
 typedef struct tn_train_opts {

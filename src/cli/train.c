@@ -276,6 +276,22 @@ static bool begun_again(const char *out)
     return restarts && atoi(restarts) > 0 && launched && stat(path, &file) == 0 && file.st_mtime >= atoll(launched);
 }
 
+/* The last test's figures are not those of a model that was trained further, within an epoch. */
+static void say_result(const tn_epoch *last, const char *out)
+{
+    if (last->epoch == 0)
+        printf("no epoch is done; ");
+    else if (isfinite(last->test_accuracy))
+        printf("test accuracy %.2f%% after %d epoch%s; ", 100 * last->test_accuracy, last->epoch,
+               last->epoch == 1 ? "" : "s");
+    else
+        printf("test loss %.6g after %d epoch%s; ", last->test_loss, last->epoch, last->epoch == 1 ? "" : "s");
+    printf("%s in %s\n", last->epoch ? WRITTEN " are" : "what there is of " WRITTEN " is", out);
+    if (SAVES && last->further)
+        printf("the model was trained further, %lld step%s into epoch %d: 'tanso eval %s' tests it\n",
+               (long long)last->further, last->further == 1 ? "" : "s", last->epoch + 1, out);
+}
+
 static int run_with(const tn__options *options, const char *optimizer, const char *schedule, const char *extend)
 {
     tn_device devices[TN__DEVICES_MOST + 1];
@@ -320,11 +336,7 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
                            : tn__library_error("train");
     if (!first)
         return TN__EXIT_DONE;
-    if (isfinite(last.test_accuracy))
-        printf("test accuracy %.2f%%", 100 * last.test_accuracy);
-    else
-        printf("test loss %.6g", last.test_loss);
-    printf(" after %d epoch%s; " WRITTEN " are in %s\n", last.epoch, last.epoch == 1 ? "" : "s", out);
+    say_result(&last, out);
     return TN__EXIT_DONE;
 }
 

@@ -233,6 +233,7 @@ static tn_status save_log(const tn__run *run, bool anew)
 /* The model and, once there is a figure to be seen, the curve. */
 static tn_status save_results(tn__run *run)
 {
+    run->written = tn_trainer_iteration(run->trainer);
     tn_status status = run->saves ? save_model(run) : TN_OK;
     return status == TN_OK && run->history.count ? save_curve(run) : status;
 }
@@ -317,13 +318,17 @@ static tn_status files_on_stop(tn_trainer *trainer, void *user)
     return may_replace(trainer, user) ? save_results(user) : TN_OK;
 }
 
-/* A run that was stopped early, or whose snapshots have an interval of their own, ends with its last state, too. */
+/* A run that was stopped early, or whose snapshots have an interval of their own, ends with its last state, too. Each
+ * file is asked for, as a snapshot may have been made without the others; an earlier run's give way to what is done. */
 static void files_finalize(tn_trainer *trainer, void *user)
 {
     tn__run *run = user;
-    if (!tn_trainer_stopped(trainer) && !*tn_trainer_error(trainer) && run->snapshot &&
-        tn__output_snapshot(run) != tn_trainer_iteration(trainer) &&
-        tn__snapshot_take(run->snapshot, trainer) == TN_OK)
+    int64_t last = tn_trainer_iteration(trainer);
+    run->guards = false;
+    if (tn_trainer_stopped(trainer) || *tn_trainer_error(trainer) || !may_replace(trainer, run))
+        return;
+    bool there = !run->snapshot || tn__output_snapshot(run) == last;
+    if ((there || tn__snapshot_take(run->snapshot, trainer) == TN_OK) && run->written != last)
         save_results(run);
 }
 

@@ -51,6 +51,7 @@ typedef struct tn__run {
     bool brought;              /* what ranks have in parts was brought together for a snapshot of those */
     tn_extension *snapshot;    /* the trainer's; NULL: none is made */
     int64_t resumed;           /* the iteration of the snapshot that the run goes on from; -1: none */
+    int64_t written;           /* the iteration of the model and the curve in the folder; -1: none of this run */
     bool due;                  /* the model and the curve are to be written in this iteration */
     double checkpoint_began, checkpoint_ended, checkpoint_cost; /* by tn__seconds */
 } tn__run;

@@ -379,6 +379,7 @@ tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch
     tn__run run = {.out = opts->out,
                    .folder = -1,
                    .resumed = -1,
+                   .written = -1,
                    .devices = several ? opts->devices : NULL,
                    .device = device.kind == TN_DEVICE_DEFAULT ? tn_device_best() : device,
                    .shard = opts->shard};
@@ -396,6 +397,8 @@ tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch
             status = go(&run);
         if (last && run.history.count)
             *last = run.history.rows[run.history.count - 1];
+        if (last && run.trainer)
+            last->further = tn_trainer_iteration(run.trainer) % tn_loader_length(run.train);
         run_free(&run);
     }
     *tn_default_generator() = before;

@@ -454,6 +454,24 @@ static void test_kill_and_resume(void **state)
     free(two);
 }
 
+/* The figures are of the last test, and a run that ends within an epoch says that its model is not: also when it is
+ * asked to go on for fewer epochs than are done. */
+static void test_within_an_epoch(void **state)
+{
+    (void)state;
+    const char *further = "trained further, |into epoch |'tanso eval run' tests it";
+    expect("train digits --epochs 9 --batch 300 --out run --extend early-stopping:main/loss,mode=greater,patience=1,"
+           "every=8it", 0, further, "");
+    expect("train digits --epochs 1 --out run --resume", 0, further, "");
+    expect("train digits --epochs 9 --out one --extend early-stopping:main/loss,mode=greater,patience=1,every=1it", 0,
+           "no epoch is done|trained further, |into epoch 1", "");
+    expect("eval one", 0, "accuracy", "");
+    expect("train digits --epochs 1 --out whole", 0, "after 1 epoch; model", "");
+    char *out = test_read(test_path(folder, "out.txt"), NULL);
+    assert_null(strstr(out, "further"));
+    free(out);
+}
+
 static void test_interrupt(void **state)
 {
     (void)state;
@@ -530,7 +548,7 @@ int main(void)
         CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
         CASE(test_train_and_eval), CASE(test_extended),        CASE(test_no_memory),       CASE(test_rate),
         CASE(test_used_folder),
-        CASE(test_kill_and_resume), CASE(test_interrupt),
+        CASE(test_kill_and_resume), CASE(test_within_an_epoch), CASE(test_interrupt),
         CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
         CASE(test_signals_afterwards), CASE(test_caches), CASE(test_warm),
     };

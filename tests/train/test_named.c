@@ -141,6 +141,54 @@ static void test_early_stopping(void **state)
     }
 }
 
+/* A run that ends early leaves all files of its last step, which resuming makes anew: whatever interval snapshots have,
+ * which may be made of a step when the others are not due. It ends soon where losses that fall should rise: within an
+ * epoch of 10 steps, at its end, and in the first, over another run's files too. */
+static void check_files_of_the_end(const char *out, const char *stop, const char *snapshot, bool within_first)
+{
+    static const char *const names[] = {"model.safetensors", "curve.svg"};
+    char words[128], *before[2];
+    size_t sizes[2], size;
+    tn_epoch last;
+    int files = within_first ? 1 : 2; /* before a first test there is no curve */
+    snprintf(words, sizeof words, "early-stopping:main/loss,mode=greater,patience=2,every=%s %s", stop, snapshot);
+    assert_done(tn_train("spiral", &last, .device = test_device(), .model = "linear:4 tanh linear:3", .batch = 30,
+                         .optimizer = "sgd:lr=0.5", .epochs = 50, .extend = words, .out = out));
+    assert_in_range(last.epoch, within_first ? 0 : 1, within_first ? 0 : 49);
+    assert_int_equal(last.further > 0, strstr(stop, "it") != NULL);
+    int64_t further = last.further;
+    for (int k = 0; k < files; k++)
+        before[k] = test_read(test_path(out, names[k]), &sizes[k]);
+    assert_done(tn_train("spiral", &last, .device = test_device(), .out = out, .resume = true));
+    assert_int_equal(last.further, further);
+    for (int k = 0; k < files; k++) {
+        char *after = test_read(test_path(out, names[k]), &size);
+        if (!after || !before[k] || size != sizes[k] || memcmp(after, before[k], size) != 0)
+            fail_msg("%s: %s is not of the end", words, names[k]);
+        free(after);
+        free(before[k]);
+    }
+}
+
+static void test_files_of_the_end(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stop, *snapshot;
+        bool within_first;
+    } rows[] = {{"7it", "snapshot:every=7it", false}, {"7it", "snapshot:every=2ep", false}, {"7it", "log", false},
+                {"1ep", "snapshot:every=1ep", false}, {"1ep", "snapshot:every=7it", false}, {"1ep", "log", false},
+                {"1it", "snapshot:every=1it", true},  {"1it", "snapshot:every=3ep", true},  {"1it", "log", true}};
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%zu", i);
+        const char *out = test_path(folder, name);
+        if (i % 2)
+            assert_done(run(1, .out = out, .seed = 7));
+        check_files_of_the_end(out, rows[i / 2].stop, rows[i / 2].snapshot, rows[i / 2].within_first);
+    }
+}
+
 static void test_best_model(void **state)
 {
     (void)state;
@@ -245,7 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_each_row),       CASE(test_schedules),  CASE(test_more_epochs), CASE(test_early_stopping),
-        CASE(test_best_model),     CASE(test_bad_words),  CASE(test_no_memory),
+        CASE(test_files_of_the_end), CASE(test_best_model),     CASE(test_bad_words),  CASE(test_no_memory),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }

@@ -291,7 +291,7 @@ static void training(void)
     SHOW(tn_param_named(net, "0.W"));
     tn_loader_free(loader);
     tn_layer_free(net);
-    tn_epoch last = {0, 0, 0, 0, 0, 0};
+    tn_epoch last = {0, 0, 0, 0, 0, 0, 0};
     DONE(tn_train("spiral", NULL, .model = "linear:3", .epochs = 1, .batch = 100, .device = tn_cpu()));
     DONE(tn_train("spiral", &last, .model = "linear:3", .epochs = 2, .seed = 1, .device = tn_cpu()));
     printf("%d %.6f\n", last.epoch, last.train_loss);
