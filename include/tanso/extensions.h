@@ -49,14 +49,18 @@ TN_API tn_extension *tn_log_report_with(const tn_log_report_opts *opts);
 typedef struct tn_print_report_opts {
     const char *_;
     FILE *stream;     /* default: stdout */
-    const char *file; /* print into this file instead */
+    const char *file; /* print into this file instead; TN_ERR_VALUE with a stream, too */
     const char *log;  /* name of the log report whose entries are printed; default "LogReport" */
 } tn_print_report_opts;
-/* Prints entries of a log as lines of a table, a column a key; blank where an entry has none. A key that the first
- * entry does not have is warned of, with the name that is nearest. The log must be given to the trainer, too. After a
- * resumption only new entries are printed. With a trigger, those so far are printed when it fires; without, each as it
- * comes, or a few at once, a tenth of a second later at most, so that printing takes 1/1000 of the time. Macros:
- * tn_print_report("epoch", "main/loss"), and with options tn_print_report_of(TN_KEYS_OF("epoch"), .file = "table"). */
+/*
+ * Prints entries of a log as lines of a table, a column a key; blank where an entry has none. A key that the first
+ * entry does not have is warned of, with the name that is nearest. The log must be given to the trainer, too. With a
+ * trigger, those so far are printed when it fires; without, each as it comes, or a few at once, a tenth of a second
+ * later at most, so that printing takes 1/1000 of the time. After a resumption only new entries are printed: a stream
+ * has all up to a snapshot before that is saved. A file loses the lines that came after the snapshot; if it does not
+ * hold those before it, this is warned of, and the table begins anew. Macros: tn_print_report("epoch", "main/loss"),
+ * and with options tn_print_report_of(TN_KEYS_OF("epoch"), .file = "table").
+ */
 TN_API tn_extension *tn_print_report_with(int count, const char *const *keys, const tn_print_report_opts *opts);
 
 typedef struct tn_progress_bar_opts {
@@ -162,11 +166,14 @@ typedef struct tn_profile_opts {
     int64_t count;    /* iterations; default 10 */
     const char *file; /* default "profile": profile.txt and profile.json */
 } tn_profile_opts;
-/* Measures some iterations: time (each is waited for), evaluations, plans that were compiled, kernels, memory; and, by
+/* Measures some iterations, each with what extensions do at its end (snapshots): time (each is waited for),
+ * evaluations, plans that were compiled, kernels, memory; and, by
  * plan (what one evaluation runs: tn_plan_describe), how long its runs took, those that took most first, its steps, the
  * bytes it moves and its operations. The time of plans is the device's own, between two events, on a GPU without the
  * host's for starting them; "none" is when no plan ran. Plans of all threads count, as do those of other extensions. A
- * table as text, and a trace that Chrome (chrome://tracing) and Perfetto show, with each run of a plan. */
+ * table as text, and a trace that Chrome (chrome://tracing) and Perfetto show, with each run of a plan. Of a run that
+ * fails, the iterations before; of one that is resumed among them, those from there on, which the table's head says. A
+ * run that ends before `first` is warned of. */
 TN_API tn_extension *tn_profile_with(const tn_profile_opts *opts);
 
 /* ---- schedules ---- */

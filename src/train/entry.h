@@ -53,6 +53,10 @@ tn_status tn__json_log_list(tn__json_log *log);
 /* Writes what was put off, if it is time. */
 tn_status tn__json_log_settle(tn__json_log *log, double now);
 void tn__json_log_close(tn__json_log *log);
+/* Fowler, Noll and Vo's sum (FNV-1a) of these bytes behind those of `sum`, 0: of none; it goes on from where it was. */
+uint64_t tn__sum_of(uint64_t sum, const char *data, size_t bytes);
+/* That of a file's first bytes; false if it has fewer, or can't be read. */
+bool tn__sum_of_file(int fd, int64_t bytes, uint64_t *sum);
 /* A double as JSON has it in Python's words: "1.0", "1e-05", "NaN". */
 void tn__json_number(double value, char text[32]);
 

@@ -176,8 +176,7 @@ static tn_status replace(const tn__json_log *log)
     return tn__file_write_picture(OPERATION, log->path, &whole);
 }
 
-/* Fowler, Noll and Vo's sum: it goes on from where it was. */
-static uint64_t sum_of(uint64_t sum, const char *data, size_t bytes)
+uint64_t tn__sum_of(uint64_t sum, const char *data, size_t bytes)
 {
     sum = sum ? sum : UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < bytes; i++)
@@ -185,29 +184,40 @@ static uint64_t sum_of(uint64_t sum, const char *data, size_t bytes)
     return sum;
 }
 
+bool tn__sum_of_file(int fd, int64_t bytes, uint64_t *sum)
+{
+    char part[4096];
+    *sum = 0;
+    for (int64_t at = 0; at < bytes;) {
+        int64_t left = bytes - at;
+        ssize_t got = pread(fd, part, left < (int64_t)sizeof part ? (size_t)left : sizeof part, at);
+        if (got <= 0)
+            return false;
+        *sum = tn__sum_of(*sum, part, (size_t)got);
+        at += got;
+    }
+    return true;
+}
+
 void tn__json_log_sum(tn__json_log *log)
 {
     if (log->list.data && log->summed < log->size)
-        log->sum = sum_of(log->sum, log->list.data + (log->summed - log->from), (size_t)(log->size - log->summed));
+        log->sum = tn__sum_of(log->sum, log->list.data + (log->summed - log->from), (size_t)(log->size - log->summed));
     log->summed = log->size;
+}
+
+static bool has_at(int fd, int64_t at, char wanted)
+{
+    char found;
+    return pread(fd, &found, 1, at) == 1 && found == wanted;
 }
 
 /* Does a file begin with the list? Its sum is known then, also where the snapshot of an older version had none. */
 static bool begins_with(int fd, tn__json_log *log)
 {
-    char part[4096], first = 0, last = 0;
-    uint64_t sum = 0;
-    for (int64_t at = 0; at < log->size;) {
-        int64_t left = log->size - at;
-        ssize_t got = pread(fd, part, left < (int64_t)sizeof part ? (size_t)left : sizeof part, at);
-        if (got <= 0)
-            return false;
-        first = at ? first : part[0];
-        last = part[got - 1];
-        sum = sum_of(sum, part, (size_t)got);
-        at += got;
-    }
-    if (first != '[' || last != '}' || (log->sum && sum != log->sum))
+    uint64_t sum;
+    if (!has_at(fd, 0, '[') || !has_at(fd, log->size - 1, '}') || !tn__sum_of_file(fd, log->size, &sum) ||
+        (log->sum && sum != log->sum))
         return false;
     log->sum = sum;
     log->summed = log->size;

@@ -2,10 +2,11 @@
 /* Entries of a log as a table on the terminal or in a file. Lines wait until the extension is called, by its trigger.
  * Called each iteration, it prints those of entries that come faster than anybody reads a few at once. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include "core/log.h"
 #include "io/file.h"
 #include "train/bar.h"
 #include "train/ext.h"
@@ -22,7 +23,7 @@ typedef struct print_report {
     char *log;
     FILE *stream, *file;
     bool terminal;   /* the stream is one, where a progress bar may be below */
-    bool headed;     /* the header is there, in this run or in the file */
+    bool headed;     /* the header is there, in this process or in the file */
     bool checked;    /* keys that the first entry lacks were told of */
     bool each;       /* it is called each iteration */
     double from;     /* the iteration that the run goes on from, 0 for a new one */
@@ -30,7 +31,9 @@ typedef struct print_report {
     tn__figure *rows; /* of entries that are no lines yet, one of each key, which is NULL where there is none */
     size_t row_count, row_capacity;
     char *waiting;   /* lines that are not printed yet */
-    int64_t printed; /* bytes of the file */
+    int64_t printed; /* bytes of the file, */
+    uint64_t sum;    /* and theirs */
+    tn_trainer *trainer; /* NULL: of no run yet */
 } print_report;
 
 static void check(print_report *p, const tn_observation *entry)
@@ -68,7 +71,7 @@ static tn_status note(tn_trainer *trainer, const tn_observation *entry, void *us
     (void)trainer;
     print_report *p = user;
     if (!p->output.file && p->from && tn_observation_number(entry, "iteration") <= p->from)
-        return TN_OK; /* on a stream the other run has printed it */
+        return TN_OK; /* on a stream the other run has printed it, see serialize */
     size_t count = (size_t)p->keys.count, figures = (p->row_count + 1) * count;
     check(p, entry);
     if (!tn__grow((void **)&p->rows, &p->row_capacity, figures, sizeof *p->rows))
@@ -90,7 +93,10 @@ static tn_status print(print_report *p)
     if (p->terminal)
         fputs(TN__WIPE, stream);
     fputs(p->waiting, stream);
-    p->printed += (int64_t)strlen(p->waiting);
+    if (p->file) {
+        p->sum = tn__sum_of(p->sum, p->waiting, strlen(p->waiting));
+        p->printed += (int64_t)strlen(p->waiting);
+    }
     bool failed = fflush(stream) != 0;
     tn__free(p->waiting);
     p->waiting = NULL;
@@ -122,6 +128,38 @@ static void finalize(tn_trainer *trainer, void *user)
     print(p);
 }
 
+/* Whether a file begins with what has been printed; of an older version's snapshot no more than its length is known. */
+static bool holds(const char *path, print_report *p)
+{
+    uint64_t sum;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would be waited for */
+    bool same = fd >= 0 && tn__sum_of_file(fd, p->printed, &sum) && (!p->sum || sum == p->sum);
+    if (fd >= 0)
+        close(fd);
+    if (same)
+        p->sum = sum;
+    return same;
+}
+
+/* A table that begins anew, with the lines that wait. */
+static tn_status begin_anew(print_report *p)
+{
+    tn__text text = {0};
+    if (p->waiting && p->printed) { /* else the header is among them */
+        tn__table_header(&text, p->keys.count, (const char *const *)p->keys.names);
+        tn__text_add(&text, p->waiting);
+        char *lines = tn__text_take(&text);
+        if (!lines)
+            return tn__fail_memory(OPERATION, 0);
+        tn__free(p->waiting);
+        p->waiting = lines;
+    }
+    p->headed = p->headed && p->waiting;
+    p->printed = 0;
+    p->sum = 0;
+    return TN_OK;
+}
+
 /* A file goes on where the snapshot's run had it. */
 static tn_status open_file(print_report *p, const tn_trainer *trainer)
 {
@@ -130,15 +168,15 @@ static tn_status open_file(print_report *p, const tn_trainer *trainer)
         return TN_ERR_MEMORY;
     if (p->file)
         fclose(p->file);
-    struct stat old;
-    bool goes_on = p->printed > 0 && stat(path, &old) == 0 && old.st_size >= p->printed &&
-                   truncate(path, p->printed) == 0;
+    bool there = p->printed > 0 && holds(path, p), goes_on = there && truncate(path, p->printed) == 0;
+    if (p->printed > 0 && !there)
+        tn__log(TN__LOG_WARN, OPERATION,
+                "the run goes on from a table of %lld bytes, which '%s' does not hold: that begins anew",
+                (long long)p->printed, path);
     p->file = fopen(path, goes_on ? "ae" : "we");
-    p->headed = p->headed && (goes_on || p->waiting);
-    p->printed = goes_on ? p->printed : 0;
     tn_status status = p->file ? TN_OK : tn__fail_errno(OPERATION, "write", path, errno);
     tn__free(path);
-    return status;
+    return status == TN_OK && !goes_on ? begin_anew(p) : status;
 }
 
 static tn_status initialize(tn_trainer *trainer, void *user)
@@ -147,7 +185,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     tn_status status = tn__output_claim(trainer, &p->output);
     if (status == TN_OK)
         status = tn__log_listen(trainer, OPERATION, p->log, note, p);
-    p->headed = p->headed && (p->output.file || p->waiting); /* a terminal of another day has no header above */
+    p->trainer = trainer;
     if (status == TN_OK && p->output.file)
         status = open_file(p, trainer);
     p->from = (double)tn_trainer_iteration(trainer);
@@ -157,21 +195,36 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     return status;
 }
 
+/* A stream has all entries of the run up to a snapshot before that is gathered: one that goes on from there could not
+ * know whether those that wait here were printed before this one ended. */
+static tn_status print_all(print_report *p)
+{
+    tn_status status = tn__log_all(p->trainer, p->log);
+    return status == TN_OK ? print(p) : status;
+}
+
 static tn_status serialize(const tn_serializer *s, void *user)
 {
     print_report *p = user;
-    tn_status status = s->loading ? TN_OK : write_rows(p);
+    bool on_stream = !p->output.file;
+    tn_status status = s->loading ? TN_OK : on_stream && p->trainer ? print_all(p) : write_rows(p);
     if (s->loading)
         p->row_count = 0;
     if (status == TN_OK)
         status = tn__serialize_count(s, "_printed", &p->printed);
+    p->sum = s->loading ? 0 : p->sum;
+    if (status == TN_OK && (!s->loading || tn_serializer_has(s, "_sum")))
+        status = tn_serialize_int(s, "_sum", (int64_t *)&p->sum);
     if (status == TN_OK)
         status = tn_serialize_bool(s, "_headed", &p->headed);
     if (status == TN_OK)
         status = tn_serialize_text(s, "_waiting", &p->waiting);
-    if (s->loading && !p->output.file) { /* as in note */
+    if (s->loading && on_stream) { /* of a terminal of another day, or of a file */
         tn__free(p->waiting);
         p->waiting = NULL;
+        p->headed = false;
+        p->printed = 0;
+        p->sum = 0;
     }
     return status;
 }
@@ -202,5 +255,7 @@ tn_extension *tn_print_report_with(int count, const char *const *keys, const tn_
     p->stream = opts->stream ? opts->stream : stdout;
     p->log = tn__text_option(opts->log, NULL, &status);
     p->output.file = tn__file_option("print_report", opts->file, NULL, &status);
+    if (opts->stream && opts->file)
+        status = tn__fail(TN_ERR_VALUE, OPERATION, "expected a .stream or a .file, got both");
     return tn__extension_quiet(tn__extension_of(&tn__print_report_kind, p, status));
 }

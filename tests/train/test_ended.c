@@ -387,6 +387,86 @@ static void test_table(void **state)
     check_fine();
 }
 
+/* What a stream has, from its beginning on. */
+static void read_stream(FILE *stream, char text[256])
+{
+    rewind(stream);
+    text[fread(text, 1, 255, stream)] = '\0';
+}
+
+typedef struct printed {
+    FILE *stream;
+    char early[256]; /* what there was after the snapshot of iteration 6, before anything else was printed */
+} printed;
+
+static tn_status note_early(tn_trainer *trainer, void *user)
+{
+    printed *p = user;
+    if (tn_trainer_iteration(trainer) == 7)
+        read_stream(p->stream, p->early);
+    return TN_OK;
+}
+
+static printed run_printed(bool first, int64_t stop)
+{
+    printed p = {.stream = tmpfile()};
+    assert_non_null(p.stream);
+    setup s = setup_new(100, 5, "linear:3", "sgd");
+    tn_trainer *trainer = setup_trainer(&s, TN_EVERY(stop, TN_ITERATION));
+    tn_extend(trainer, tn_snapshot(.file = "six", .autoload = true, .wait = true, .not_on_stop = true),
+              .trigger = tn_at_points(TN_ITERATION, 6));
+    tn_extend(trainer, tn_log_report(.every = TN_EVERY(1, TN_ITERATION)));
+    tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("iteration"), .stream = p.stream));
+    if (first)
+        tn_extend_function(trainer, note_early, &p, .priority = 1000);
+    run_well(trainer);
+    free_run(trainer, &s);
+    return p;
+}
+
+/* Lines that come faster than they are printed: those up to a snapshot are there before it, as a run that is killed
+ * then prints no more, and one that goes on from it prints those after. */
+static void test_killed_table(void **state)
+{
+    (void)state;
+    char text[256];
+    printed killed = run_printed(true, 8);
+    assert_string_equal(killed.early, "iteration\n1\n2\n3\n4\n5\n6\n");
+    read_stream(killed.stream, text);
+    assert_string_equal(text, "iteration\n1\n2\n3\n4\n5\n6\n7\n8\n");
+    printed resumed = run_printed(false, 9);
+    read_stream(resumed.stream, text);
+    assert_string_equal(text, "iteration\n7\n8\n9\n");
+    fclose(killed.stream);
+    fclose(resumed.stream);
+    check_fine();
+}
+
+/* A trainer that is stopped by its flag and runs on prints its lines under the header that is there. */
+static void test_one_header(void **state)
+{
+    (void)state;
+    char text[256];
+    FILE *stream = tmpfile();
+    assert_non_null(stream);
+    stop = 0;
+    setup s = setup_new(30, 3, "linear:3", "sgd");
+    tn_trainer *trainer = tn_trainer_new(tn_standard_updater(s.loader, s.optimizer), .quiet = true, .out = folder,
+                                         .stop = TN_EVERY(7, TN_ITERATION), .stop_flag = &stop);
+    tn_extend(trainer, tn_log_report(.every = TN_EVERY(1, TN_ITERATION)));
+    tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("iteration"), .stream = stream));
+    tn_extend_function(trainer, stop_at_five, NULL);
+    run_well(trainer);
+    assert_int_equal(tn_trainer_iteration(trainer), 5);
+    stop = 0;
+    run_well(trainer);
+    read_stream(stream, text);
+    assert_string_equal(text, "iteration\n1\n2\n3\n4\n5\n6\n7\n");
+    fclose(stream);
+    free_run(trainer, &s);
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +478,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_meant_infinite, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_chosen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_killed_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_header, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }

@@ -267,6 +267,58 @@ static void test_never_finite(void **state)
     check_fine();
 }
 
+/* A run whose table goes on: one line an iteration, in the file "table". */
+static tn_trainer *table_trainer(setup *s, int64_t stop)
+{
+    *s = setup_new(30, 3, "linear:3", "sgd");
+    tn_trainer *trainer = setup_trainer(s, TN_EVERY(stop, TN_ITERATION));
+    tn_extend(trainer, tn_snapshot(.file = "snapshot", .autoload = true, .keep = 1, .wait = true),
+              .trigger = TN_EVERY(1, TN_ITERATION));
+    tn_extend(trainer, tn_log_report(.every = TN_EVERY(1, TN_ITERATION)));
+    tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("iteration"), .file = "table"),
+              .trigger = TN_EVERY(2, TN_ITERATION));
+    return trainer;
+}
+
+/* A table that is not that of the run which is gone on from is told of, and begins anew with its header. */
+static void test_other_table(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *found, *table; /* NULL: none */
+    } cases[] = {{"iteration\n1\n2\n", "iteration\n1\n2\n3\n4\n5\n"},
+                 {"iteration\n1\n2\nof a killed run", "iteration\n1\n2\n3\n4\n5\n"},
+                 {NULL, "iteration\n3\n4\n5\n"},
+                 {"iteration\n1\n", "iteration\n3\n4\n5\n"},
+                 {"epoch       loss\n1           2\n2           1\n", "iteration\n3\n4\n5\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setup s;
+        char *table = strdup(test_path(folder, "table"));
+        tn_trainer *trainer = table_trainer(&s, 2);
+        assert_int_equal(tn_trainer_run(trainer), TN_OK);
+        tn_trainer_free(trainer);
+        setup_free(&s);
+        assert_int_equal(unlink(table), 0);
+        if (cases[i].found)
+            test_write(table, cases[i].found);
+        trainer = table_trainer(&s, 5);
+        listen_to(run_it, trainer);
+        if (i < 2)
+            assert_string_equal(told, "");
+        else
+            assert_told("does not hold: that begins anew");
+        char *text = test_read(table, NULL);
+        assert_string_equal(text, cases[i].table);
+        free(text);
+        free(table);
+        tn_trainer_free(trainer);
+        setup_free(&s);
+        tear_down(NULL);
+        set_up(NULL);
+    }
+    check_fine();
+}
+
 static void test_profile_too_late(void **state)
 {
     (void)state;
@@ -398,6 +450,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_longer_than_wanted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_iteration_of_a_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_never_finite, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_other_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_profile_too_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lost_log, set_up, tear_down),

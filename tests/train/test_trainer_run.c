@@ -242,6 +242,9 @@ static void test_bad_parts(void **state)
     tn_layer_free(net);
     tn_trainer *trainer = idle_trainer(NULL);
     int calls = 0;
+    assert_int_equal(tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("epoch"), .file = "x", .stream = stderr)),
+                     TN_ERR_VALUE);
+    check_latched(TN_ERR_VALUE, "a .stream or a .file, got both");
     assert_int_equal(tn_extend_function(trainer, count_call, &calls, .trigger = TN_EVERY(0, TN_EPOCH)), TN_ERR_VALUE);
     check_latched(TN_ERR_VALUE, "more than 0 epochs");
     assert_int_equal(tn_extend(trainer, tn_snapshot(.file = "a/{iteration}")), TN_ERR_VALUE);
