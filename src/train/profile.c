@@ -14,6 +14,9 @@
 #include "train/generations.h"
 
 #define OPERATION "profile"
+/* Its `after` is the last of all, so that an iteration is measured with what others do at its end: with its snapshot,
+ * with the files of tn_train. */
+#define PRIORITY  (-300)
 
 /* What is known at the end of an iteration. */
 typedef struct moment {
@@ -27,7 +30,8 @@ typedef struct profile {
     int64_t first, count, began; /* began: the iteration that the first moment is the end of */
     moment *moments;             /* 1 + count of them: the one before the first iteration, too */
     int64_t taken;
-    tn__timing *timing;          /* of plans, from the first moment on */
+    tn__timing *timing;          /* of plans, from the first moment on; */
+    size_t runs;                 /* of these, up to the last moment */
 } profile;
 
 /* The device is waited for: what an iteration has started counts as its own. */
@@ -45,7 +49,10 @@ static tn_status take(profile *p, const tn_trainer *trainer)
     m->seconds = tn__seconds();
     m->counters = tn_engine_stats();
     m->memory = tn_memory_stats(device);
-    return status == TN_OK ? tn__timing_read(p->timing) : status;
+    if (status == TN_OK)
+        status = tn__timing_read(p->timing);
+    tn__timing_runs(p->timing, &p->runs);
+    return status;
 }
 
 static double milliseconds(const moment *from, const moment *to) { return 1e3 * (to->seconds - from->seconds); }
@@ -66,13 +73,13 @@ static int by_seconds(const void *a, const void *b)
 /* Those that take most first; for tn__free. NULL without memory. */
 static total *total_up(const profile *p, size_t *count, double *seconds)
 {
-    size_t runs;
+    size_t read;
     tn__timing_plans(p->timing, count);
-    const tn__timed_run *run = tn__timing_runs(p->timing, &runs);
+    const tn__timed_run *run = tn__timing_runs(p->timing, &read);
     total *all = tn__calloc(*count + 1, sizeof *all);
     for (size_t i = 0; all && i < *count; i++)
         all[i].plan = i;
-    for (size_t i = 0; all && i < runs; i++) {
+    for (size_t i = 0; all && i < p->runs; i++) {
         all[run[i].plan].runs++;
         all[run[i].plan].seconds += run[i].seconds;
         *seconds += run[i].seconds;
@@ -108,6 +115,9 @@ static tn_status put_plans(const profile *p, double whole, tn__text *out)
 
 static tn_status put_table(const profile *p, tn__text *out)
 {
+    if (p->began >= p->first)
+        tn__text_addf(out, "of iterations %" PRId64 " to %" PRId64 " those from %" PRId64 " on: the others were in the "
+                      "run that this one goes on from\n", p->first, p->first + p->count - 1, p->began + 1);
     tn__text_add(out, " iteration          ms  evaluations  compiled  kernels    used MiB    peak MiB\n");
     for (int64_t i = 1; i < p->taken; i++) {
         const moment *a = &p->moments[i - 1], *b = &p->moments[i];
@@ -173,10 +183,10 @@ static void put_processes(const profile *p, tn__text *out)
 
 static void put_runs(const profile *p, tn__text *out)
 {
-    size_t plans, count;
+    size_t plans, read;
     const tn__timed_plan *all = tn__timing_plans(p->timing, &plans);
-    const tn__timed_run *run = tn__timing_runs(p->timing, &count);
-    for (size_t i = 0; i < count; i++) {
+    const tn__timed_run *run = tn__timing_runs(p->timing, &read);
+    for (size_t i = 0; i < p->runs; i++) {
         const tn__timed_plan *plan = &all[run[i].plan];
         char name[32];
         snprintf(name, sizeof name, "plan %zu", run[i].plan + 1);
@@ -229,7 +239,6 @@ static tn_status write_both(profile *p, const tn_trainer *trainer)
     return status;
 }
 
-/* After all other extensions, so that an iteration is measured with what they do. */
 static tn_status after(tn_trainer *trainer, void *user)
 {
     profile *p = user;
@@ -270,7 +279,7 @@ static void finalize(tn_trainer *trainer, void *user)
 {
     const profile *p = user;
     int64_t done = tn_trainer_iteration(trainer);
-    if (done < p->first && !trainer->stopped && !trainer->failure && !trainer->quiet)
+    if (done < p->first && !trainer->stopped && !trainer->failure)
         tn__log(TN__LOG_WARN, OPERATION,
                 "nothing was measured: the run has ended after %" PRId64 " iterations, and .first is %" PRId64, done,
                 p->first);
@@ -287,7 +296,7 @@ static void free_profile(void *user)
 }
 
 const tn_extension_kind tn__profile_kind = {.name = "Profile",
-                                            .priority = TN_PRIORITY_READER,
+                                            .priority = PRIORITY,
                                             .initialize = initialize,
                                             .after = after,
                                             .finalize = finalize,

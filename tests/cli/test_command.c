@@ -344,6 +344,8 @@ static void test_extended(void **state)
     expect("plot a nowhere", 1, "", "tanso plot: 'nowhere' holds no log.jsonl");
     expect("plot a --keys accuracy", 1, "", "'accuracy'");
     expect("train digits --extend log --plot main/los --epochs 1 --out c", 0, "", "main/los|did you mean 'main/loss'");
+    expect("train digits --extend profile:first=100000 --epochs 1 --out c", 0, "",
+           "nothing was measured: the run has ended after|.first is 100000");
 }
 
 /* A second run into a folder: what the first one has left and this one does not write is named, the rest is not. And

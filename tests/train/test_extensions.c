@@ -298,6 +298,79 @@ static void test_profile(void **state)
     setup_free(&s);
 }
 
+/* An evaluation at the end of iteration 4, after the trainer's other extensions. */
+static tn_status evaluate_at_four(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    tn_status status = TN_OK;
+    if (tn_trainer_iteration(trainer) == 4)
+        TN_SCOPE status = tn_eval(tn_add(tn_ones(TN_SHAPE(3)), tn_ones(TN_SHAPE(3))));
+    return status;
+}
+
+static const tn_extension_kind late_kind = {.name = "late", .priority = -200, .after = evaluate_at_four};
+
+/* What an extension does at an iteration's end is that iteration's. */
+static void test_profile_ends(void **state)
+{
+    (void)state;
+    tn_trainer *trainer = tn_trainer_new(tn_updater_of(idle, NULL, NULL), .stop = TN_EVERY(6, TN_ITERATION),
+                                         .out = folder, .quiet = true);
+    tn_extend(trainer, tn_profile(.first = 3, .count = 3));
+    tn_extend(trainer, tn_extension_new(&late_kind, NULL));
+    run(trainer);
+    tn_trainer_free(trainer);
+    char *table = test_read(test_path(folder, "profile.txt"), NULL), *line = strchr(table, '\n');
+    for (long i = 3; i <= 5; i++, line = strchr(line + 1, '\n')) {
+        long iteration, evaluations;
+        assert_int_equal(sscanf(line, "%ld %*f %ld", &iteration, &evaluations), 2);
+        assert_int_equal(iteration, i);
+        assert_int_equal(evaluations, i == 4);
+    }
+    free(table);
+    check_fine();
+}
+
+/* One plan an iteration, that of 5 fails after it. */
+static tn_status evaluate_and_fail(tn_updater *updater, void *user)
+{
+    tn_status status = TN_OK;
+    TN_SCOPE status = tn_eval(tn_add(tn_ones(TN_SHAPE(3)), tn_ones(TN_SHAPE(3))));
+    return *(bool *)user && tn_updater_progress(updater).iteration == 4 ? TN_ERR_VALUE : status;
+}
+
+/* Of a run that fails, no more than the iterations before; of one that goes on from within the window, those after, and
+ * the table says which they are. */
+static void test_profile_parts(void **state)
+{
+    (void)state;
+    for (int part = 0; part < 2; part++) {
+        bool fails = part == 0;
+        setup s = setup_new(30, 3, "linear:3", "sgd");
+        setup_make_params(&s);
+        tn_trainer *trainer = tn_trainer_new(tn_updater_of(evaluate_and_fail, s.loader, s.optimizer, .user = &fails),
+                                             .stop = TN_EVERY(8, TN_ITERATION), .out = folder, .quiet = true);
+        tn_extend(trainer, tn_profile(.first = 2, .count = 6));
+        tn_extend(trainer, tn_snapshot(.file = "four", .autoload = true, .wait = true),
+                  .trigger = tn_at_points(TN_ITERATION, 4));
+        assert_int_equal(tn_trainer_run(trainer), fails ? TN_ERR_VALUE : TN_OK);
+        tn_clear_error();
+        tn_trainer_free(trainer);
+        setup_free(&s);
+        char *table = test_read(test_path(folder, "profile.txt"), NULL), *plans = strstr(table, "\n\n");
+        assert_non_null(plans);
+        long runs = 0;
+        assert_int_equal(sscanf(strchr(plans + 2, '\n'), "%*d %*f %*f%% %ld", &runs), 1);
+        assert_int_equal(runs, 3); /* 2 to 4, 5 to 7 */
+        *plans = '\0';
+        assert_int_equal(test_count(table, "\n"), fails ? 4 : 5);
+        const char *head = "of iterations 2 to 7 those from 5 on: ";
+        assert_int_equal(strncmp(table, head, strlen(head)) == 0, !fails);
+        free(table);
+    }
+    check_fine();
+}
+
 /* ---- without memory ---- */
 
 static tn_status everything(void *user)
@@ -345,6 +418,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_variable_statistics, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dump_graph, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_profile, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_profile_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_profile_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_starved, set_up, tear_down),
     };
     chance = test_random_new();
