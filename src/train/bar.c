@@ -39,7 +39,7 @@ static void put_time(tn__text *out, double seconds)
     tn__text_addf(out, "%" PRId64 ":%02" PRId64 ":%02" PRId64, whole / 3600 % 24, whole / 60 % 60, whole % 60);
 }
 
-/* From the oldest drawing that is remembered to now, which is remembered in turn. */
+/* From the oldest drawing that is remembered to now, which is remembered in turn; infinite while nothing is known. */
 static double speed_of(tn__bar *bar, int64_t iteration, double now)
 {
     int64_t first = bar->drawings > TN__BAR_MEMORY ? bar->drawings - TN__BAR_MEMORY : 0;
@@ -65,8 +65,10 @@ void tn__bar_text(tn__bar *bar, const tn__standing *where, double now, int colum
     tn__text_addf(out, "%10" PRId64 " iter, %.0f epoch", where->iteration, floor(where->epoch_detail));
     if (known)
         tn__text_addf(out, " / %.6g %s", where->total, where->epochs ? "epochs" : "iterations");
-    tn__text_addf(out, "\n%10.5g iters/sec.", speed);
-    if (known) {
+    tn__text_add(out, "\n");
+    if (isfinite(speed))
+        tn__text_addf(out, "%10.5g iters/sec.", speed);
+    if (known && isfinite(speed)) {
         double left = done > 0 ? ((where->total - done) * (double)where->iteration / done) / speed : 0;
         tn__text_add(out, " Estimated time to finish: ");
         put_time(out, left);

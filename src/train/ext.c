@@ -56,11 +56,30 @@ char *tn__text_option(const char *given, const char *absent, tn_status *status)
     return copy;
 }
 
-char *tn__key_option(const char *operation, const char *given, const char *absent, tn_status *status)
+char *tn__shown_option(const char *operation, const char *what, const char *given, const char *absent,
+                       tn_status *status)
 {
-    if (given && tn__check_utf8(operation, "the key", given) != TN_OK)
+    if (given && tn__check_utf8(operation, what, given) != TN_OK)
         *status = TN_ERR_VALUE;
     return tn__text_option(given, absent, status);
+}
+
+char *tn__key_option(const char *operation, const char *given, const char *absent, tn_status *status)
+{
+    return tn__shown_option(operation, "the key", given, absent, status);
+}
+
+/* Whether a path leads above the folder that it begins in: "../x", "a/../../x". */
+static bool leads_out(const char *path)
+{
+    int depth = 0;
+    while (*path && depth >= 0) {
+        size_t length = strcspn(path, "/");
+        bool up = length == 2 && strncmp(path, "..", 2) == 0, here = length == 0 || (length == 1 && *path == '.');
+        depth += up ? -1 : !here;
+        path += length + (path[length] == '/');
+    }
+    return depth < 0;
 }
 
 char *tn__file_option(const char *operation, const char *given, const char *absent, tn_status *status)
@@ -68,6 +87,9 @@ char *tn__file_option(const char *operation, const char *given, const char *abse
     if (given && *given == '/')
         *status = tn__fail(TN_ERR_VALUE, operation,
                            "expected the name of a file in the run's folder, got the absolute path '%s'", given);
+    else if (given && leads_out(given))
+        *status = tn__fail(TN_ERR_VALUE, operation,
+                           "expected the name of a file in the run's folder, got '%s', which lies outside", given);
     return tn__text_option(given, absent, status);
 }
 

@@ -29,9 +29,11 @@ tn_extension *tn__extension_of(const tn_extension_kind *kind, void *state, tn_st
      .serialize = serialize, .free = free_report}
 /* A copy of an option's text, or of what it is by default; *status is set without memory. */
 char *tn__text_option(const char *given, const char *absent, tn_status *status);
-/* The same of a key, or of another text that ends up in files: TN_ERR_VALUE if it is not UTF-8. */
+/* The same of a text that ends up in files, called `what` ("the title"): TN_ERR_VALUE if it is not UTF-8. */
+char *tn__shown_option(const char *operation, const char *what, const char *given, const char *absent,
+                       tn_status *status);
 char *tn__key_option(const char *operation, const char *given, const char *absent, tn_status *status);
-/* The same of a file's name: TN_ERR_VALUE for an absolute path, as files go into the run's folder. */
+/* The same of a file's name: TN_ERR_VALUE for a path that leads out of the run's folder, into which files go. */
 char *tn__file_option(const char *operation, const char *given, const char *absent, tn_status *status);
 /* An option's trigger, or one for each epoch. */
 tn_trigger *tn__each_epoch(tn_trigger *given, tn_status *status);

@@ -214,7 +214,7 @@ tn_extension *tn_plot_report_with(int count, const char *const *keys, const tn_p
     p->scale = opts->scale;
     p->summary = tn_summary_new_with(NULL);
     p->x_key = tn__key_option("plot_report", opts->x_key, "iteration", &status);
-    p->title = tn__key_option("plot_report", opts->title, NULL, &status);
+    p->title = tn__shown_option("plot_report", "the title", opts->title, NULL, &status);
     p->output.file = tn__file_option("plot_report", opts->file, "plot.svg", &status);
     if (status == TN_OK)
         status = tn__keys_copy(&p->keys, OPERATION, count, keys);

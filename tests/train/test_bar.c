@@ -29,7 +29,7 @@ static void test_layout(void **state)
                  "     total [######################............................] 45.00%\n"
                  "this epoch [#############################################.....] 90.00%\n"
                  "         3 iter, 0 epoch / 2 epochs\n"
-                 "       inf iters/sec. Estimated time to finish: 0:00:00.\n");
+                 "\n"); /* the speed is not known yet */
     /* 7 iterations in 2 s: 3.5 a second; 7 are 70% of the run */
     assert_lines(&bar, (tn__standing){10, 1.5, 2, true}, 9,
                  "     total [#####################################.............] 75.00%\n"
@@ -56,7 +56,8 @@ static void test_speed(void **state)
         while (rate > text && rate[-1] != '\n')
             rate--;
         double speed = strtod(rate, NULL);
-        assert_true(i == 0 ? isinf(speed) : i <= 600 ? fabs(speed - 10) < 1e-3 : i < 701 || fabs(speed - 20) < 1e-3);
+        assert_true(i == 0 ? !strstr(text, "iters/sec")
+                           : i <= 600 ? fabs(speed - 10) < 1e-3 : i < 701 || fabs(speed - 20) < 1e-3);
         tn__free(text);
     }
 }

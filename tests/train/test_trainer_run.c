@@ -232,6 +232,10 @@ static void test_bad_parts(void **state)
         tn_profile(.file = "/x"),
         tn_variable_statistics_plot(1, weight, .file = "/x.svg"),
         tn_snapshot(.file = "/x"),
+        tn_print_report_of(TN_KEYS_OF("epoch"), .file = "../x"),
+        tn_profile(.file = "a/.././../x"),
+        tn_log_report(.file = ".."),
+        tn_plot_report(TN_KEYS_OF("epoch"), .title = "\xff"),
     };
     assert_non_null(strstr(tn_error(), "absolute path '/x'")); /* the first one's */
     for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
@@ -242,6 +246,11 @@ static void test_bad_parts(void **state)
     tn_layer_free(net);
     tn_trainer *trainer = idle_trainer(NULL);
     int calls = 0;
+    assert_int_equal(tn_extend(trainer, tn_log_report(.file = "../x")), TN_ERR_VALUE);
+    check_latched(TN_ERR_VALUE, "got '../x', which lies outside");
+    assert_int_equal(tn_extend(trainer, tn_plot_report(TN_KEYS_OF("epoch"), .title = "\xff")), TN_ERR_VALUE);
+    check_latched(TN_ERR_VALUE, "the title");
+    assert_int_equal(tn_extend(trainer, tn_log_report(.file = "a/../x")), TN_OK);
     assert_int_equal(tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("epoch"), .file = "x", .stream = stderr)),
                      TN_ERR_VALUE);
     check_latched(TN_ERR_VALUE, "a .stream or a .file, got both");
