@@ -218,7 +218,8 @@ TN_API tn_status tn_layer_walk(tn_layer *layer, tn_layer_visitor visit, void *us
 
 /* Freezes the parameters whose paths match a pattern of the shell ("0.*"; NULL: all), also those still to be inferred:
  * they get no gradient, nothing is recorded for them, and optimizers leave them alone; or, with false, makes them learn
- * again. TN_ERR_NAME if none matches. */
+ * again. A "*." at the beginning may stand for nothing: "*.W" is also a bare layer's "W". TN_ERR_NAME if none matches,
+ * with the names there are. */
 TN_API tn_status tn_layer_freeze(tn_layer *layer, const char *pattern, bool frozen);
 
 /* Marks a layer whose gradients, or parameters too, the ranks of a distributed optimizer may have in parts:
@@ -294,7 +295,10 @@ typedef struct tn_load_opts {
 } tn_load_opts;
 /* Loads them. Every parameter must be in the file with its shape; a misfit is named with both shapes and nothing
  * changes. Parameters still to be inferred take the file's shapes. In the file and in all options '/' may stand for '.'
- * between names, and '.' for '/'. */
+ * between names, and '.' for '/'. Patterns are those of the layer's own names, and a "*." at their beginning may stand
+ * for nothing: "*.W" is also the "W" of a bare layer. TN_ERR_NAME, and nothing changes: a pattern that matches none of
+ * the layer's names, which are told; a file that holds nothing of what was asked for, as of another .prefix, also with
+ * .strict = false. */
 TN_API tn_status tn_layer_load_with(tn_layer *layer, const char *path, const tn_load_opts *opts) TN_MUST_CHECK;
 /* A description, a line a layer with its parameters; freed with tn_string_free. */
 TN_API char *tn_layer_string(const tn_layer *layer);

@@ -186,7 +186,9 @@ TN_API tn_status tn_optimizer_status(const tn_optimizer *optimizer);
 TN_API double tn_optimizer_get(const tn_optimizer *optimizer, const char *name);
 TN_API tn_status tn_optimizer_set(tn_optimizer *optimizer, const char *name, double value);
 /* Options of those parameters whose path matches a pattern of the shell ("*.b", "0.*", "*"; see fnmatch), present ones
- * and those to come: tn_optimizer_for(opt, "*.b", .lr = 0.1, .weight_decay = 0). Later calls go before earlier ones.
+ * and those to come: tn_optimizer_for(opt, "*.b", .lr = 0.1, .weight_decay = 0). Later calls go before earlier ones. A
+ * "*." at the beginning may stand for nothing: "*.b" is also a bare layer's "b". A pattern that matches no parameter of
+ * the layer, nor one that it has yet to infer, is TN_ERR_NAME, which says what names there are.
  * A learning rate stays in its proportion to the optimizer's, which must not be 0. clip_norm and skip_nonfinite are of
  * all parameters. Hyperparameters of a pattern are the program's: they are not saved with the state. */
 TN_API tn_status tn_optimizer_for_with(tn_optimizer *optimizer, const char *pattern, const tn_optimizer_opts *opts);

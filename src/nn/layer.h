@@ -254,6 +254,19 @@ tn_status tn__layers_copy_params(int count, tn_layer *const *to, const tn_layer 
 void tn__layer_follow(tn_layer *layer, tn__follower *follower);
 void tn__layer_unfollow(tn__follower *follower);
 
+/* ---- patterns.c ---- */
+/* Whether a path matches a pattern of the shell, whose first "*." may stand for nothing: "*.W" is also a bare layer's
+ * "W". */
+bool tn__path_matches(const char *pattern, const char *path);
+/* TN_ERR_NAME, with the names there are, if the pattern matches no parameter of the layer, nor persistent value where
+ * these are asked for; what is to be inferred has its name already. `option` follows the pattern: "", " of .ignore". */
+tn_status tn__pattern_check(const char *operation, const char *option, const char *pattern, const tn_layer *layer,
+                            bool persistent);
+/* The same of several patterns, which spaces separate and may have slashes for dots: whether one of them matches, and
+ * whether each of them matches something, persistent values too. NULL: there are none. */
+bool tn__patterns_match(const char *operation, const char *patterns, const char *path, tn_status *status);
+tn_status tn__patterns_check(const char *operation, const char *option, const char *patterns, const tn_layer *layer);
+
 /* ---- layer_io.c ---- */
 /* tn_layer_load from an archive that was read already; `file` names it in messages; opts may be NULL. */
 tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const char *file, const tn_load_opts *opts);

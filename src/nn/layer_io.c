@@ -2,7 +2,6 @@
 /* Layers to and from files, and as text. */
 #include "nn/layer.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 #include <tanso/array.h>
@@ -55,6 +54,8 @@ typedef struct loading {
     const tn_load_opts *opts; /* not NULL */
     loaded *items;
     size_t count, capacity;
+    bool partly;      /* what the file does not hold stays as it is */
+    bool open, lacks; /* the file has slots that had no shape yet; it lacks some */
 } loading;
 
 static const char *slot_shape_text(const tn_shape *shape, char *text)
@@ -115,27 +116,12 @@ static void replace_all(char *text, char what, char by)
         *at = by;
 }
 
-/* Whether a path matches one of the patterns, which spaces separate and may have slashes for dots; NULL: none. */
-static bool matches(const char *patterns, const char *path, tn_status *status)
-{
-    char *copy = patterns ? tn__strdup(patterns) : NULL, *rest;
-    bool found = false;
-    if (patterns && !copy)
-        *status = tn__fail_memory("layer_load", strlen(patterns) + 1);
-    if (copy)
-        replace_all(copy, '/', '.');
-    for (char *word = copy ? strtok_r(copy, " ", &rest) : NULL; word && !found; word = strtok_r(NULL, " ", &rest))
-        found = fnmatch(word, path, 0) == 0;
-    tn__free(copy);
-    return found;
-}
-
 bool tn__load_turns(const tn_load_opts *opts, const tn_layer *layer, const tn__slot *slot, const char *path,
                     tn_status *status)
 {
     const char *transposed = opts->chainer || opts->torch ? layer->kind->transposed : NULL;
     bool known = transposed && strcmp(transposed, slot->name) == 0;
-    return known || matches(opts->transpose, path, status);
+    return known || tn__patterns_match("layer_load", opts->transpose, path, status);
 }
 
 /* What stands for a name in "W=weight b=bias", ended by a blank; NULL: nothing. */
@@ -234,15 +220,16 @@ static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
 {
     loading *load = user;
     tn_status status = TN_OK;
-    if (matches(load->opts->ignore, path, &status) || status != TN_OK)
+    if (tn__patterns_match("layer_load", load->opts->ignore, path, &status) || status != TN_OK)
         return status;
     bool is_open = false;
     tn_array *stored = stored_for(load, layer, slot, path, &is_open);
+    load->open = load->open || is_open;
     if (is_open)
         return TN_OK; /* it stays as it is: to be inferred, or with its first weights */
     if (!stored) {
-        bool lenient = !load->opts->strict && tn__option_written(load->opts->_, "strict");
-        return lenient ? TN_OK : not_in_file(load, slot, path);
+        load->lacks = true;
+        return load->partly ? TN_OK : not_in_file(load, slot, path);
     }
     if (tn_is_error(stored))
         return tn_status_of(stored);
@@ -296,7 +283,12 @@ tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const 
         return status;
     tn__scope_guard scope = tn__scope_enter();
     loading load = {.archive = archive, .file = file, .opts = opts ? opts : &none};
+    load.partly = !load.opts->strict && tn__option_written(load.opts->_, "strict");
     status = tn__visit_slots(layer, "", load_slot, &load);
+    if (status == TN_OK && load.lacks && !load.count && !load.open) { /* nothing at all: told as the first that lacks */
+        load.partly = false;
+        status = tn__visit_slots(layer, "", load_slot, &load);
+    }
     if (status == TN_OK)
         put_in_place(&load);
     tn__scope_leave(&scope);
@@ -309,6 +301,12 @@ tn_status tn_layer_load_with(tn_layer *layer, const char *path, const tn_load_op
     if (!layer || !path)
         return tn__fail(TN_ERR_VALUE, "layer_load", "expected a layer and a path, got NULL");
     tn_status status = tn__layer_raise(layer);
+    if (status != TN_OK)
+        return status;
+    if (opts)
+        status = tn__patterns_check("layer_load", " of .ignore", opts->ignore, layer);
+    if (opts && status == TN_OK)
+        status = tn__patterns_check("layer_load", " of .transpose", opts->transpose, layer);
     if (status != TN_OK)
         return status;
     tn_archive *archive = tn_archive_load(path);

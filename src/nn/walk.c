@@ -3,7 +3,6 @@
 #include "array/guard.h"
 #include "nn/layer.h"
 
-#include <fnmatch.h>
 #include <string.h>
 #include <tanso/array.h>
 #include <tanso/autograd.h>
@@ -115,15 +114,13 @@ void tn__slot_freeze(tn__slot *slot, bool frozen)
 typedef struct freezing {
     const char *pattern;
     bool frozen;
-    int found;
 } freezing;
 
 static tn_status freeze(tn_layer *layer, tn__slot *slot, const char *path, void *user)
 {
     freezing *f = user;
-    if (slot->persistent || fnmatch(f->pattern, path, 0) != 0)
+    if (slot->persistent || !tn__path_matches(f->pattern, path))
         return TN_OK;
-    f->found++;
     if (slot->frozen != f->frozen)
         tn__layer_changed(layer); /* copies that were made of it are told by that */
     tn__slot_freeze(slot, f->frozen);
@@ -136,9 +133,7 @@ tn_status tn_layer_freeze(tn_layer *layer, const char *pattern, bool frozen)
         return tn__fail_null("layer_freeze", "a layer");
     tn_status status = tn__layer_raise(layer);
     freezing f = {.pattern = pattern ? pattern : "*", .frozen = frozen};
-    if (status == TN_OK)
-        status = tn__visit_slots(layer, "", freeze, &f);
-    if (status == TN_OK && f.found == 0 && pattern)
-        status = tn__fail(TN_ERR_NAME, "layer_freeze", "no parameter of the layer matches '%s'", pattern);
-    return status;
+    if (status == TN_OK && pattern)
+        status = tn__pattern_check("layer_freeze", "", pattern, layer, false);
+    return status == TN_OK ? tn__visit_slots(layer, "", freeze, &f) : status;
 }

@@ -3,7 +3,6 @@
  * them by name. */
 #include "optim/optimizer.h"
 
-#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -173,7 +172,7 @@ void tn__settings_of_groups(const tn_optimizer *optimizer, tn__tracked *tracked)
     tracked->own_given = 0;
     for (size_t k = 0; k < optimizer->group_count; k++) {
         const tn__group *group = &optimizer->groups[k];
-        if (fnmatch(group->pattern, tracked->path, 0) != 0)
+        if (!tn__path_matches(group->pattern, tracked->path))
             continue;
         overlay(&tracked->own, &group->set, group->given);
         tracked->own_given |= group->given;
@@ -212,6 +211,8 @@ tn_status tn_optimizer_for_with(tn_optimizer *optimizer, const char *pattern, co
     tn__group group = {0};
     if (status == TN_OK)
         status = read_group(optimizer, opts, &group);
+    if (status == TN_OK)
+        status = tn__pattern_check("optimizer_for", "", pattern, optimizer->layer, false);
     if (status == TN_OK)
         status = tn__optimizer_sync(optimizer);
     if (status != TN_OK)

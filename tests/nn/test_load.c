@@ -42,7 +42,7 @@ static void test_options(void **state)
     tn_clear_error();
     assert_int_equal(tn_layer_load(net, path, .strict = false, .prefix = "model.", .transpose = "*.b"), TN_ERR_SHAPE);
     tn_clear_error();
-    assert_int_equal(tn_layer_load(net, path, .strict = false, .prefix = "model.", .transpose = "9.W *.W"), TN_OK);
+    assert_int_equal(tn_layer_load(net, path, .strict = false, .prefix = "model.", .transpose = "*.W"), TN_OK);
     TN_SCOPE {
         check_near(tn_param_named(net, "0.W"), turned, 6, 0);
         check_near(tn_param_named(net, "0.b"), b, 3, 0);
@@ -59,10 +59,57 @@ static void test_options(void **state)
         check_near(tn_param_named(net, "0.W"), before, 6, 0);
         check_near(tn_param_named(net, "0.b"), b, 3, 0);
     }
-    assert_int_equal(tn_layer_load(net, path, .strict = false), TN_OK); /* none of its names is there */
     assert_int_equal(tn_layer_load(net, path), TN_ERR_NAME);
     tn_clear_error();
     tn_layer_free(net);
+    check_fine();
+}
+
+/* What matches nothing is told, and leaves all as it was. */
+static void test_nothing_matches(void **state)
+{
+    (void)state;
+    double w[6], b[3], before[4][6];
+    check_fill(w, 6, -1, 1);
+    check_fill(b, 3, -1, 1);
+    const char *path = write_file("net.", w, b, '.');
+    tn_layer *net = new_net();
+    static const char *const names[] = {"0.W", "0.b", "2.W", "2.b"};
+    static const int sizes[] = {6, 3, 6, 2};
+    for (int i = 0; i < 4; i++)
+        TN_SCOPE check_read(tn_param_named(net, names[i]), before[i], sizes[i]);
+    static const char *const none[] = {"net.model.2.*", "5.*", "[0", "*.weight", "1/W", "2.* 9.W"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(tn_layer_load(net, path, .prefix = "net.", .strict = false, .ignore = none[i]), TN_ERR_NAME);
+        check_latched(TN_ERR_NAME, "of .ignore: there are 0.W, 0.b, 2.W, 2.b");
+        assert_int_equal(tn_layer_load(net, path, .prefix = "net.", .strict = false, .transpose = none[i]),
+                         TN_ERR_NAME);
+        check_latched(TN_ERR_NAME, "of .transpose: there are 0.W, 0.b, 2.W, 2.b");
+    }
+    assert_int_equal(tn_layer_load(net, path, .prefix = "nett.", .strict = false), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "holds no '0.W', as 'nett.0.W'");
+    assert_int_equal(tn_layer_load(net, path, .strict = false), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "holds no '0.W'");
+    assert_int_equal(tn_layer_load(net, path, .prefix = "nett.", .strict = false, .ignore = "*"), TN_OK);
+    for (int i = 0; i < 4; i++)
+        TN_SCOPE check_near(tn_param_named(net, names[i]), before[i], sizes[i], 0);
+    tn_layer_free(net);
+
+    /* a bare layer's names have nothing before them */
+    tn_layer *bare = tn_linear(3, .in = 2);
+    double turned[6];
+    for (int i = 0; i < 6; i++)
+        turned[i] = w[i % 3 * 2 + i / 3];
+    static const char *const own[] = {"*.W", "*/W", "W", "*W"};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(tn_layer_load(bare, path, .prefix = "net.0.", .transpose = own[i]), TN_OK);
+        TN_SCOPE check_near(tn_param_named(bare, "W"), turned, 6, 0);
+    }
+    assert_int_equal(tn_layer_load(bare, path, .prefix = "net.0.", .transpose = "*.weight"), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "matches '*.weight' of .transpose: there are W, b");
+    assert_int_equal(tn_layer_freeze(bare, "*.b", true), TN_OK);
+    TN_SCOPE assert_false(tn_needs_grad(tn_param_named(bare, "b")));
+    tn_layer_free(bare);
     check_fine();
 }
 
@@ -98,6 +145,7 @@ static void test_separators(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_options), cmocka_unit_test(test_separators)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_options), cmocka_unit_test(test_separators),
+                                       cmocka_unit_test(test_nothing_matches)};
     return cmocka_run_group_tests_name("load", tests, check_seed, NULL);
 }

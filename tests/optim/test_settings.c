@@ -91,6 +91,9 @@ static void test_patterns(void **state)
     }
     assert_float_equal(value(layer, 2), 1, 0);
     check_fine();
+    assert_int_equal(tn_optimizer_for(optimizer, "*.weight", .lr = 0), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "matches '*.weight': there are ");
+    assert_int_equal(tn_optimizer_for(optimizer, "*.bias", .lr = 0), TN_OK);
     assert_int_equal(tn_optimizer_for(optimizer, "*", .clip_norm = 1), TN_ERR_VALUE);
     check_latched(TN_ERR_VALUE, "of all parameters together");
     assert_int_equal(tn_optimizer_for(optimizer, "*", .beta1 = 0), TN_ERR_VALUE);
