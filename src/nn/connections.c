@@ -145,11 +145,11 @@ static tn__node *bag(tn__node *w, tn__node *x, tn__node *weights, const tn_bag_o
     if ((unsigned)mode >= TN_BAG_MODE_COUNT || (weights && mode != TN_BAG_SUM))
         TN__REFUSE(TN_ERR_VALUE, operation, "expected a tn_bag_mode, and weights of sums only; got the mode %d",
                    (int)mode);
-    x = tn__cast(x, TN_INT64);
-    tn__node *counts = NULL, *chosen = x;
+    tn__node *counts = NULL, *chosen = tn__cast(x, TN_INT64);
     if (opts && TN__GIVEN(opts, padding_index)) {
-        counts = tn__spread(with(NOT_EQUAL, x, (double)opts->padding_index), 2);
-        chosen = tn__only_where(with(NOT_EQUAL, x, (double)opts->padding_index), x);
+        tn__node *counted = tn__is_not(x, opts->padding_index);
+        counts = tn__spread(counted, 2);
+        chosen = tn__only_where(counted, chosen);
     }
     tn__node *rows = tn__embed(operation, w, chosen);
     TN__PASS_ERROR(rows);

@@ -94,9 +94,8 @@ static void prepare(parts *p, tn__node *x, tn__node *t, tn__node *weight, const 
     p->x = tn__widened(x);
     tn__node *labels = tn__reshape(t, 2, (int64_t[]){rows, 1});
     if (TN__GIVEN(opts, ignore_index)) {
-        labels = tn__cast(labels, TN_INT64); /* before comparing: uint8 has no -100 */
-        p->counts = tn__binary(TN__OP_NOT_EQUAL, labels, tn__const_like(labels, (double)opts->ignore_index));
-        labels = zero_where_not(p->counts, labels);
+        p->counts = tn__is_not(labels, opts->ignore_index);
+        labels = zero_where_not(p->counts, tn__cast(labels, TN_INT64));
         p->x = zero_where_not(p->counts, p->x); /* a NaN there is nobody's matter, nor its gradient */
     }
     p->index = tn__labels(labels);

@@ -44,8 +44,7 @@ static tn__node *embed_padded(const char *operation, tn__node *w, tn__node *x, i
     TN__PASS_ERROR(x);
     if (!tn_dtype_is_integer((tn_dtype)x->dtype))
         return tn__embed(operation, w, x); /* which says so */
-    x = tn__cast(x, TN_INT64); /* where the padding has a place */
-    tn__node *words = with(NOT_EQUAL, x, (double)padding), *y = tn__embed(operation, w, tn__only_where(words, x));
+    tn__node *words = tn__is_not(x, padding), *y = tn__embed(operation, w, tn__only_where(words, x));
     TN__PASS_ERROR(y);
     return tn__only_where(tn__spread(words, x->shape->ndim), y);
 }

@@ -21,6 +21,15 @@ tn__node *tn__checked_floating(tn__node *node, const char *operation)
     return node;
 }
 
+tn__node *tn__is_not(tn__node *x, int64_t number)
+{
+    TN__PASS_ERROR(x);
+    if (x->dtype == TN_UINT64 && number < 0)
+        return tn__const(1, TN_BOOL, x->shape, x->device);
+    tn__node *other = tn__const_scalar((tn__scalar){.i = number}, TN_INT64, x->shape, x->device);
+    return tn__binary(TN__OP_NOT_EQUAL, tn__cast(x, TN_INT64), other);
+}
+
 tn__node *tn__widened(tn__node *x)
 {
     if (tn__node_is_error(x))
@@ -153,8 +162,8 @@ tn_array *tn_layer_norm_function(const tn_array *x, const tn_array *gamma, const
 {
     tn__call call = tn__enter();
     tn__node *input = tn__node_of(x, "layer_norm");
-    tn__node *scale = gamma ? tn__node_of(gamma, "layer_norm") : NULL;
-    tn__node *shift = beta ? tn__node_of(beta, "layer_norm") : NULL;
+    tn__node *scale = gamma ? tn__checked_floating(tn__node_of(gamma, "layer_norm"), "layer_norm") : NULL;
+    tn__node *shift = beta ? tn__checked_floating(tn__node_of(beta, "layer_norm"), "layer_norm") : NULL;
     if (!tn__node_is_error(input) && input->shape->ndim == 0) {
         tn__fail(TN_ERR_SHAPE, "layer_norm", "expected an input of at least one axis, the features; got a scalar");
         return tn__leave_error(call);

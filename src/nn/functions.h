@@ -11,6 +11,9 @@ tn__node *tn__checked_floating(tn__node *node, const char *operation);
 /* x in a floating dtype of at least float32: sums and exponentials need more range and digits than float16 and bfloat16
  * have. */
 tn__node *tn__widened(tn__node *x);
+/* Which elements of integers are another number than that one, exactly: not every int64 is a double, and no uint64 is
+ * negative. */
+tn__node *tn__is_not(tn__node *x, int64_t number);
 /* The mean of all elements, as a 0-d array. */
 tn__node *tn__mean_all(tn__node *x);
 /* The largest element along the axes, as a constant of differentiation: for shifts that cancel. */

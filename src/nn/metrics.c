@@ -61,11 +61,11 @@ static rows rows_of(const char *operation, const tn_array *y, const tn_array *t,
                                                r.classes));
         return r;
     }
-    labels = tn__cast(tn__reshape(labels, 1, &r.count), TN_INT64);
-    if (opts && TN__GIVEN(opts, ignore_index)) {
-        r.counts = with(NOT_EQUAL, labels, (double)opts->ignore_index);
+    labels = tn__reshape(labels, 1, &r.count);
+    r.counts = opts && TN__GIVEN(opts, ignore_index) ? tn__is_not(labels, opts->ignore_index) : NULL;
+    labels = tn__cast(labels, TN_INT64);
+    if (r.counts)
         labels = tn__only_where(r.counts, labels);
-    }
     r.labels = tn__positions_within(tn__labels(labels), 0, r.classes);
     r.scores = scores ? classes_last(in, r.count) : NULL;
     r.predicted = scores ? tn__reshape(tn__reduce(TN__OP_ARGMAX, r.scores, 1u << 1), 1, &r.count)

@@ -2,6 +2,9 @@
 /* Each kind of layer against the same function in plain C. */
 #include "nn/check.h"
 
+#include <tanso/connections.h>
+#include <tanso/metrics.h>
+
 static void linear_c(const double *x, const double *w, const double *b, int rows, int in, int out, double *y)
 {
     for (int r = 0; r < rows; r++) {
@@ -235,6 +238,39 @@ static void test_embedding(void **state)
     check_latched(TN_ERR_VALUE, "at least one row");
 }
 
+/* What is padding, or ignored, is exactly that integer, whatever it is, among indices of any dtype. */
+static void test_exact_padding(void **state)
+{
+    (void)state;
+    static const int64_t paddings[] = {((int64_t)1 << 53) + 1, INT64_MAX - 1, INT64_MAX,
+                                       -((int64_t)1 << 53) - 1, INT64_MIN};
+    for (size_t k = 0; k < sizeof paddings / sizeof *paddings; k++) TN_SCOPE {
+        int64_t p = paddings[k], beside = p == INT64_MAX || p == ((int64_t)1 << 53) + 1 ? p - 1 : p + 1;
+        tn_array *w = tn_ones(TN_SHAPE(2, 1)), *at = tn_from_int64s((int64_t[]){p, 1}, 2);
+        tn_array *other = tn_from_int64s((int64_t[]){beside, 1}, 2);
+        check_near(tn_embedding_function(w, at, .padding_index = p), (double[]){0, 1}, 2, 0);
+        check_near(tn_embedding_bag(w, tn_reshape(at, TN_SHAPE(1, 2)), .padding_index = p, .mode = TN_BAG_SUM),
+                   (double[]){1}, 1, 0);
+        assert_int_equal(test_eval(tn_embedding_function(w, other, .padding_index = p)), TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, "");
+        assert_int_equal(test_eval(tn_embedding_bag(w, tn_reshape(other, TN_SHAPE(1, 2)), .padding_index = p)),
+                         TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, "");
+        tn_array *y = tn_zeros(TN_SHAPE(2, 2));
+        const tn_array *sum = tn_softmax_cross_entropy(y, at, .ignore_index = p, .reduction = TN_REDUCTION_SUM);
+        assert_float_equal(tn_item(sum), log(2), 1e-6);
+        assert_int_equal(test_eval(tn_softmax_cross_entropy(y, other, .ignore_index = p)), TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, "");
+        assert_int_equal(test_eval(tn_confusion_matrix(y, other, .ignore_index = p)), TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, "");
+    }
+    TN_SCOPE { /* uint64 has no -1 */
+        tn_array *large = tn_cast(tn_from_int64s((int64_t[]){-1}, 1), TN_UINT64), *w = tn_ones(TN_SHAPE(2, 1));
+        assert_int_equal(test_eval(tn_embedding_function(w, large, .padding_index = -1)), TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, "");
+    }
+}
+
 static void layer_norm_c(const double *x, const double *gamma, const double *beta, int rows, int n, double eps,
                          double *y)
 {
@@ -307,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_flatten),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_exact_padding),
         cmocka_unit_test(test_layer_norm),
         cmocka_unit_test(test_half_precision_stays),
     };

@@ -233,6 +233,9 @@ static void test_refusals(void **state)
             tn_layer_free(layers[i]);
         }
         REFUSED(TN_ERR_DTYPE, "got int32", tn_layer_norm_function(whole, NULL, NULL, 0));
+        const tn_array *ones = tn_ones(TN_SHAPE(3), .dtype = TN_INT32);
+        REFUSED(TN_ERR_DTYPE, "got int32", tn_layer_norm_function(x, ones, NULL, 0));
+        REFUSED(TN_ERR_DTYPE, "got int32", tn_layer_norm_function(x, NULL, ones, 0));
         assert_true(tn_is_error(tn_normalize(x, 0.5, 1, 0)));
         check_latched(TN_ERR_VALUE, "p >= 1");
     }
