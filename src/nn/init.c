@@ -14,6 +14,7 @@ typedef struct initializer {
     tn_array *(*fill)(double scale, tn_shape shape, const tn_random_opts *opts);
     fans fans;     /* by what the variance is divided: nothing, fan_in, fan_in + fan_out */
     double factor; /* scale = gain * sqrt(factor / fans) */
+    bool spread;   /* the scale is a deviation or half a width, which is not below 0 */
 } initializer;
 
 static tn_array *fill_constant(double scale, tn_shape shape, const tn_random_opts *opts)
@@ -73,21 +74,21 @@ static tn_array *fill_identity(double scale, tn_shape shape, const tn_random_opt
 }
 
 static const initializer initializers[TN_INIT_COUNT] = {
-    [TN_INIT_DEFAULT] = {"default", fill_normal, FANS_IN, 1},
+    [TN_INIT_DEFAULT] = {"default", fill_normal, FANS_IN, 1, true},
     [TN_INIT_ZEROS] = {"zeros", fill_zeros, FANS_NONE, 1},
     [TN_INIT_ONES] = {"ones", fill_ones, FANS_NONE, 1},
     [TN_INIT_CONSTANT] = {"constant", fill_constant, FANS_NONE, 1},
-    [TN_INIT_NORMAL] = {"normal", fill_normal, FANS_NONE, 1},
-    [TN_INIT_UNIFORM] = {"uniform", fill_uniform, FANS_NONE, 1},
-    [TN_INIT_LECUN_NORMAL] = {"lecun_normal", fill_normal, FANS_IN, 1},
-    [TN_INIT_LECUN_UNIFORM] = {"lecun_uniform", fill_uniform, FANS_IN, 3},
-    [TN_INIT_GLOROT_NORMAL] = {"glorot_normal", fill_normal, FANS_BOTH, 2},
-    [TN_INIT_GLOROT_UNIFORM] = {"glorot_uniform", fill_uniform, FANS_BOTH, 6},
-    [TN_INIT_HE_NORMAL] = {"he_normal", fill_normal, FANS_IN, 2},
-    [TN_INIT_HE_UNIFORM] = {"he_uniform", fill_uniform, FANS_IN, 6},
+    [TN_INIT_NORMAL] = {"normal", fill_normal, FANS_NONE, 1, true},
+    [TN_INIT_UNIFORM] = {"uniform", fill_uniform, FANS_NONE, 1, true},
+    [TN_INIT_LECUN_NORMAL] = {"lecun_normal", fill_normal, FANS_IN, 1, true},
+    [TN_INIT_LECUN_UNIFORM] = {"lecun_uniform", fill_uniform, FANS_IN, 3, true},
+    [TN_INIT_GLOROT_NORMAL] = {"glorot_normal", fill_normal, FANS_BOTH, 2, true},
+    [TN_INIT_GLOROT_UNIFORM] = {"glorot_uniform", fill_uniform, FANS_BOTH, 6, true},
+    [TN_INIT_HE_NORMAL] = {"he_normal", fill_normal, FANS_IN, 2, true},
+    [TN_INIT_HE_UNIFORM] = {"he_uniform", fill_uniform, FANS_IN, 6, true},
     [TN_INIT_ORTHOGONAL] = {"orthogonal", tn__fill_orthogonal, FANS_NONE, 1},
     [TN_INIT_IDENTITY] = {"identity", fill_identity, FANS_NONE, 1},
-    [TN_INIT_TRUNCATED_NORMAL] = {"truncated_normal", fill_truncated, FANS_NONE, 1},
+    [TN_INIT_TRUNCATED_NORMAL] = {"truncated_normal", fill_truncated, FANS_NONE, 1, true},
 };
 
 /* fan_out is the last extent, of kernels the first one times those behind the second; fan_in the product of the others;
@@ -125,6 +126,9 @@ tn_array *tn__initialize(tn_init init, tn_shape shape, bool kernels, const tn_ra
         return tn__error_array(tn__error_retain(tn__error_last()));
     const initializer *row = &initializers[init.kind];
     double scale = init.gain == 0 && init.kind != TN_INIT_CONSTANT ? 1 : init.gain;
+    if (row->spread && !(scale >= 0 && isfinite(scale)))
+        return tn__error_array(tn__error_new(TN_ERR_VALUE, operation, "%s: expected a finite gain >= 0, got %g",
+                                             row->name, init.gain));
     if (row->fans != FANS_NONE) {
         char text[TN__SHAPE_TEXT];
         if (shape.ndim < 2)

@@ -97,6 +97,25 @@ static void test_constants(void **state)
     check_fine();
 }
 
+/* Deviations and widths are no less than 0; what only multiplies may be. */
+static void test_gains(void **state)
+{
+    (void)state;
+    static const tn_init_kind kinds[] = {TN_INIT_DEFAULT, TN_INIT_NORMAL, TN_INIT_UNIFORM, TN_INIT_LECUN_NORMAL,
+                                         TN_INIT_LECUN_UNIFORM, TN_INIT_GLOROT_NORMAL, TN_INIT_GLOROT_UNIFORM,
+                                         TN_INIT_HE_NORMAL, TN_INIT_HE_UNIFORM, TN_INIT_TRUNCATED_NORMAL};
+    static const double gains[] = {-0.5, INFINITY, NAN};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int i = 0; i < 3; i++) TN_SCOPE {
+            char told[60];
+            snprintf(told, sizeof told, "expected a finite gain >= 0, got %g", gains[i]);
+            REFUSED(TN_ERR_VALUE, told, tn_initialize((tn_init){kinds[k], gains[i]}, TN_SHAPE(2, 2), NULL));
+        }
+    TN_SCOPE check_near(tn_initialize((tn_init){TN_INIT_IDENTITY, -2}, TN_SHAPE(2, 2), NULL), (double[]){-2, 0, 0, -2},
+                        4, 0);
+    check_fine();
+}
+
 /* The shorter side's vectors are orthonormal, times the gain. */
 static void check_orthogonal(int rows, int columns)
 {
@@ -185,7 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moments),       cmocka_unit_test(test_truncated),
                                        cmocka_unit_test(test_constants), cmocka_unit_test(test_orthogonal),
-        cmocka_unit_test(test_devices_agree), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_devices_agree), cmocka_unit_test(test_errors),      cmocka_unit_test(test_gains),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
