@@ -8,10 +8,11 @@
 #define TN_COLUMNS for (int w = 0; w < width; w += 16) for (int c = 0; c < 16; c++)
 #define TN_LANES _Pragma("GCC ivdep")
 
-/* Asks for the cache lines of so many bytes, which nobody waits for; they need not be anybody's memory. */
-TN_HOT void tn_fetch(const void *from, tn_i64 offset, tn_i64 bytes)
+/* Asks for the cache lines of so many bytes, which nobody waits for; they need not be anybody's memory: so the offset
+ * may come from an index that nobody has looked at yet, and is computed without signs, which wraps around. */
+TN_HOT void tn_fetch(const void *from, tn_u64 offset, tn_i64 bytes)
 {
-    const tn_u64 first = (tn_u64)from + (tn_u64)offset;
+    const tn_u64 first = (tn_u64)from + offset;
     for (tn_i64 i = 0; i < bytes; i += 64)
         __builtin_prefetch((const void *)(first + (tn_u64)i));
 }

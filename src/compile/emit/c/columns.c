@@ -116,9 +116,10 @@ static void fetch_ahead(tn__printer *p)
         const tn__access *table = &n->access[x->access], *index = &n->access[list];
         int extra = tn__stride_param(table, n->loop_count), size = tn__dtypes[table->dtype].size;
         tn__emit_indent(p);
-        tn__text_addf(p->text, "if (x%d + %d < R) tn_fetch(p%d, (tn_wrap(p%d[", row, FETCHED_AHEAD, x->access, list);
+        tn__text_addf(p->text, "if (x%d + %d < R) tn_fetch(p%d, ((tn_u64)tn_wrap(p%d[", row, FETCHED_AHEAD, x->access,
+                      list);
         tn__print_position(p, index);
-        tn__text_addf(p->text, " + %d * n[%d]], n[%d]) * n[%d] + n[%d] + l0) * %d, width * %d);\n", FETCHED_AHEAD,
+        tn__text_addf(p->text, " + %d * n[%d]], n[%d]) * n[%d] + n[%d] + l0) * %du, width * %d);\n", FETCHED_AHEAD,
                       tn__stride_param(index, row), extra + 1, extra, table->param + 1, size, size);
     }
 }
