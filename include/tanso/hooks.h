@@ -23,10 +23,13 @@ TN_API tn_array *tn_hook_input(const tn_layer *layer, int i);
 TN_API tn_array *tn_hook_output(const tn_layer *layer, int i);
 
 /* tn_forward(layer, x) of which only x and the result are kept for backward: what is in between is computed again
- * there, with the same random numbers, so that a deep network takes the memory of its widest part (Chen et al. 2016;
- * Chainer's forget, PyTorch's checkpoint). x and the result are evaluated at once. Running statistics change once. The
- * layer, of at most 14 parameters, must still be there for backward, with the weights it had, and may not keep a state
- * (.stateful). Gradients of any order; those of .create_graph keep what they need. */
+ * there, with the same random numbers and running statistics, so that a deep network takes the memory of its widest
+ * part (Chen et al. 2016; Chainer's forget, PyTorch's checkpoint). x and the result are evaluated at once. Running
+ * statistics change once. A layer has at most 14 parameters and persistent values; the latter are made before the call
+ * (TN_ERR_STATE). None in it goes on from its last call (.stateful: TN_ERR_UNSUPPORTED), and functions of the program's
+ * own give the same again. Backward latches TN_ERR_STATE if the layer is gone, has other weights or another
+ * tn_layer_train than it had, or uses a parameter or marked array that is neither x nor its own. Gradients of any
+ * order; those of .create_graph keep what they need. */
 TN_API tn_array *tn_forget(tn_layer *layer, const tn_array *x);
 
 typedef struct tn_spectral_norm_opts {

@@ -288,13 +288,16 @@ static tn_status list_to(tape *t, tn__node *y, int count, tn__node *const *xs, u
 
 /*
  * Where all xs are marked, first through marks, so that what was recorded without gradients is constant; else, or where
- * one is not reached so, through everything.
+ * one is not reached so, through everything. A part of a larger graph is gone through as backward goes through all of
+ * it: by marks.
  */
 static tn_status list_paths(tape *t, tn__node *y, int count, tn__node *const *xs, uint32_t *found)
 {
     bool all = false;
     tn_status status = TN_OK;
     t->by_flags = true;
+    if (t->partial)
+        return list_to(t, y, count, xs, found, &all);
     for (int i = 0; i < count; i++)
         t->by_flags = t->by_flags && xs[i]->flags & TN__NODE_NEEDS_GRAD;
     if (t->by_flags)
@@ -304,10 +307,10 @@ static tn_status list_paths(tape *t, tn__node *y, int count, tn__node *const *xs
 }
 
 tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int count,
-                        tn__node *const *xs, bool create_graph, tn__node **out)
+                        tn__node *const *xs, bool partial, bool create_graph, tn__node **out)
 {
     tn__value_mark few[TN__FEW_MARKS];
-    TAPE t = {.operation = operation, .create_graph = create_graph, .marks.few = few};
+    TAPE t = {.operation = operation, .partial = partial, .create_graph = create_graph, .marks.few = few};
     tn_status status = check_output(operation, y, &gy);
     for (int i = 0; i < count && status == TN_OK; i++) {
         out[i] = NULL;
@@ -322,9 +325,13 @@ tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int co
     status = list_paths(&t, y, count, xs, found);
     if (status == TN_OK && t.count)
         status = with_recording(&t, apply_rules, gy);
-    for (int i = 0; i < count && status == TN_OK && t.count; i++)
-        if (found[i] != ELSEWHERE)
+    for (int i = 0; i < count && status == TN_OK && t.count; i++) {
+        bool had = false;
+        for (int k = 0; partial && k < i; k++)
+            had = had || xs[k] == xs[i];
+        if (found[i] != ELSEWHERE && !had)
             out[i] = t.steps[found[i]].gradient;
+    }
     return status;
 }
 
@@ -335,7 +342,7 @@ static tn_status gradients(const tn_array *y, int count, const tn_array *const *
     for (int i = 0; i < count; i++)
         nodes[count + i] = tn__node_of(xs[i], operation);
     tn_status status = tn__gradients(operation, tn__node_of(y, operation), NULL, count,
-                                     nodes + count, create_graph, nodes);
+                                     nodes + count, false, create_graph, nodes);
     for (int i = 0; i < count && status == TN_OK; i++)
         if (!nodes[i])
             status = tn__fail(TN_ERR_STATE, operation,

@@ -110,7 +110,7 @@ static tn_status gradients(check *c, tn__node *y, bool create_graph)
 {
     for (int i = 0; i <= c->count; i++)
         c->nodes[i] = tn__array_node(c->xs[i]);
-    return tn__gradients(c->operation, y, NULL, c->count + 1, c->nodes, create_graph, c->grads);
+    return tn__gradients(c->operation, y, NULL, c->count + 1, c->nodes, false, create_graph, c->grads);
 }
 
 /* L, or sum(v * dL/dx), at the inputs. */

@@ -52,7 +52,7 @@ static tn_status push(tape *t, tn__node *node)
 {
     if (!tn__grow((void **)&t->stack, &t->stack_capacity, t->depth + 1, sizeof *t->stack))
         return tn__fail_memory(t->operation, (t->depth + 1) * sizeof *t->stack);
-    t->stack[t->depth++] = (visit){node, 0, tn__flows_to(node)};
+    t->stack[t->depth++] = (visit){node, 0, t->partial && is_target(t, node) ? 0 : tn__flows_to(node)};
     return TN_OK;
 }
 
@@ -63,6 +63,17 @@ static bool is_spent(const tn__node *node)
     if (node->flags & TN__NODE_LEAF_VAR)
         return false;
     return node->flags & TN__NODE_SPENT || (node->storage && node->flags & TN__NODE_NEEDS_GRAD && !node->arity);
+}
+
+/* A leaf that the larger graph does not know of. */
+static tn_status fail_outside(const tape *t, const tn__node *leaf)
+{
+    char shape[TN__SHAPE_TEXT];
+    const char *name = leaf->var && leaf->var->name ? leaf->var->name : "a parameter or marked array";
+    return tn__fail(TN_ERR_STATE, t->operation,
+                    "a layer that is computed again in backward uses %s of shape %s, which is neither its input nor a "
+                    "parameter of its own, and would get no gradient: make it one (tn_layer_param, tn_layer_add)",
+                    name, tn__shape_text(leaf->shape->ndim, leaf->shape->dim, shape));
 }
 
 /* Appends the node's step, if it leads to a target; its inputs have theirs. */
@@ -77,6 +88,8 @@ static tn_status finish(tape *t, tn__node *node, int inputs)
                         "tn_backward first, or compute this anew");
     step s = {.node = node, .first = t->input_count, .inputs = inputs, .target = is_target(t, node)};
     bool leads = s.target;
+    if (t->partial && !leads && node->flags & TN__NODE_LEAF_VAR && node->shape->size > 0)
+        return fail_outside(t, node);
     if (!tn__grow((void **)&t->inputs, &t->input_capacity, t->input_count + (size_t)s.inputs, sizeof *t->inputs))
         return tn__fail_memory(t->operation, (t->input_count + (size_t)s.inputs) * sizeof *t->inputs);
     for (int i = 0; i < s.inputs; i++) {
@@ -84,7 +97,7 @@ static tn_status finish(tape *t, tn__node *node, int inputs)
         uint32_t in = t->inputs[s.first + (size_t)i] = none ? ELSEWHERE : tn__tape_step_of(t, node->in[i]);
         leads = leads || in != ELSEWHERE;
     }
-    if ((t->leaves || leads) && is_spent(node))
+    if ((t->leaves || t->partial || leads) && is_spent(node))
         return tn__fail(TN_ERR_STATE, t->operation,
                         "backward has gone through this graph before (here: through '%s') and let it go; give the "
                         "first tn_backward .retain_graph = true",

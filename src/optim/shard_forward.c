@@ -201,7 +201,7 @@ static tn_status forward_again(again *a, tn__node *g)
     if (y && tn__node_is_error(y))
         return tn__error_raise(y->error);
     return y && y->flags & TN__NODE_NEEDS_GRAD
-               ? tn__gradients("tn_backward", y, g, (int)a->by_count, a->by, false, a->gradient)
+               ? tn__gradients("tn_backward", y, g, (int)a->by_count, a->by, true, false, a->gradient)
                : status;
 }
 

@@ -3,6 +3,8 @@
 #include "nn/check.h"
 
 #include <tanso/hooks.h>
+#include <tanso/normalization.h>
+#include <tanso/recurrent.h>
 
 static tn_layer *block(void)
 {
@@ -153,6 +155,154 @@ static void test_memory(void **state)
     check_fine();
 }
 
+/* x² to forward, x to backward; and 2x², of which backward sees one x. */
+static tn_array *straight(const tn_array *x, void *user)
+{
+    (void)user;
+    return tn_add(x, tn_detach(tn_subtract(tn_square(x), x)));
+}
+
+static tn_array *half(const tn_array *x, void *user)
+{
+    (void)user;
+    tn_array *other = NULL;
+    TN_NO_GRAD other = tn_multiply(x, 2);
+    return tn_multiply(x, other);
+}
+
+/* Of little values, as they are float32. */
+static tn_layer *table(void) { return tn_embedding(5, 4, .weight = {TN_INIT_UNIFORM, 0.5}); }
+static tn_layer *line(void) { return tn_linear(4, .in = 4, .dtype = TN_FLOAT64); }
+
+static tn_layer *embedding_straight(void)
+{
+    return tn_sequential(table(), tn_function_layer("f", straight, NULL));
+}
+static tn_layer *embedding_half(void) { return tn_sequential(table(), tn_function_layer("f", half, NULL)); }
+static tn_layer *linear_straight(void)
+{
+    return tn_sequential(line(), tn_function_layer("f", straight, NULL));
+}
+static tn_layer *linear_half(void)
+{
+    return tn_sequential(line(), tn_function_layer("f", half, NULL));
+}
+static tn_layer *smooth_layer(void) { return tn_sequential(line(), tn_tanh_layer()); }
+static tn_layer *renorm(void)
+{
+    return tn_sequential(line(), tn_batch_norm(4, .rmax = 1.5, .dmax = 0.5, .dtype = TN_FLOAT64));
+}
+static tn_layer *spectral(void)
+{
+    tn_layer *layer = line();
+    assert_int_equal(tn_spectral_norm(layer), TN_OK);
+    return layer;
+}
+
+typedef struct form {
+    tn_layer *(*make)(void);
+    bool integers, marked, twice; /* of the input; called on its own output */
+} form;
+
+static const form forms[] = {
+    {embedding_straight, true, false, false}, {embedding_half, true, false, false},
+    {linear_straight, false, true, false},    {linear_half, false, true, false},
+    {linear_straight, false, false, false},   {smooth_layer, false, true, true},
+    {renorm, false, true, true},              {spectral, false, true, true},
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+/* Forward, and gradients of the first or the second order, by one way or the other. */
+static tn_array *run_form(const form *c, tn_layer *layer, forward_fn f, const tn_array *first, bool second)
+{
+    tn_array *x = tn_detach(first), *by[3] = {NULL}, *g[3], *loss;
+    int count = 0;
+    if (c->marked)
+        by[count++] = tn_requires_grad(x);
+    tn_array *y = f(layer, x);
+    if (c->twice)
+        y = f(layer, y);
+    for (int i = 0; i < tn_param_count(layer) && count < 3; i++)
+        if (tn_needs_grad(tn_param(layer, i)))
+            by[count++] = tn_param(layer, i);
+    loss = tn_sum(tn_sin(y));
+    if (second) {
+        assert_int_equal(tn_gradients(loss, count, (const tn_array *const *)by, true, g), TN_OK);
+        loss = tn_sum(tn_square(g[0]));
+        for (int i = 1; i < count; i++)
+            loss = tn_add(loss, tn_sum(tn_square(g[i])));
+    }
+    assert_int_equal(tn_backward(loss), TN_OK);
+    return c->marked ? tn_grad(x) : NULL;
+}
+
+/* Constants within a layer, whatever its input and its parameters are marked as; inputs made by the layer itself; and
+ * persistent values that forward reads and changes. */
+static void test_forms(void **state)
+{
+    (void)state;
+    tn_set_compile(TN_COMPILE_NEVER); /* a hundred small plans */
+    for (int i = 0; i < 4 * FORMS; i++) TN_SCOPE {
+        const form *c = &forms[i / 4];
+        bool frozen = i & 1, second = i & 2;
+        tn_array *x = c->integers ? tn_from_int64s((int64_t[]){3, 0, 3, 1}, 4)
+                                  : tn_random_normal(TN_SHAPE(4, 4), .dtype = TN_FLOAT64);
+        assert_int_equal(tn_eval(x), TN_OK);
+        tn_generator seed = *tn_default_generator();
+        tn_layer *layer[2];
+        tn_array *gx[2];
+        for (int way = 0; way < 2; way++) {
+            *tn_default_generator() = seed;
+            layer[way] = c->make();
+            assert_int_equal(tn_eval(tn_forward(layer[way], x)), TN_OK);
+            if (frozen && !c->integers)
+                assert_int_equal(tn_layer_freeze(layer[way], "*b", true), TN_OK);
+            gx[way] = run_form(c, layer[way], way ? forgetting : plainly, x, second);
+        }
+        if (c->marked)
+            check_equal(gx[0], gx[1]);
+        for (int k = 0; k < tn_param_count(layer[0]); k++) {
+            const tn_array *p = tn_param(layer[0], k), *q = tn_param(layer[1], k);
+            assert_int_equal(tn_has_grad(p), tn_has_grad(q));
+            if (tn_has_grad(p))
+                check_equal(tn_grad(p), tn_grad(q));
+        }
+        tn_layer_free(layer[0]);
+        tn_layer_free(layer[1]);
+    }
+    tn_set_compile(TN_COMPILE_AUTO);
+    check_fine();
+}
+
+static tn_array *with_outside(const tn_array *x, void *user) { return tn_multiply(x, user); }
+
+/* What backward could not do right. */
+static void test_refused_forms(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = tn_requires_grad(tn_ones(TN_SHAPE(3, 1, 3))), *outside = tn_requires_grad(tn_ones(TN_SHAPE(3)));
+        tn_layer *net = tn_sequential(tn_lstm(3, .in = 3, .stateful = true)), *late = tn_batch_norm(0);
+        REFUSED(TN_ERR_UNSUPPORTED, "got lstm", tn_forget(net, x));
+        TN_NO_GRAD assert_false(tn_is_error(tn_forget(net, x)));
+        REFUSED(TN_ERR_STATE, "call tn_forward once", tn_forget(late, x));
+        assert_true(tn_needs_grad(tn_forget(late, x)));
+        tn_layer *drop = tn_sequential(tn_dropout(0.5)), *own = tn_function_layer("own", with_outside, outside);
+        tn_array *y = tn_sum(tn_forget(drop, x));
+        tn_layer_train(drop, false);
+        assert_int_equal(tn_backward(y), TN_ERR_STATE);
+        check_latched(TN_ERR_STATE, "tn_layer_train");
+        assert_int_equal(tn_backward(tn_sum(tn_forget(own, x))), TN_ERR_STATE);
+        check_latched(TN_ERR_STATE, "of shape (3,)");
+        assert_false(tn_has_grad(x) || tn_has_grad(outside));
+        tn_layer_free(net);
+        tn_layer_free(late);
+        tn_layer_free(drop);
+        tn_layer_free(own);
+    }
+    check_fine();
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -160,7 +310,7 @@ static void test_refused(void **state)
         tn_array *x = tn_ones(TN_SHAPE(2, 3));
         REFUSED(TN_ERR_VALUE, "got NULL", tn_forget(NULL, x));
         tn_layer *layer = tn_linear(3), *many = tn_layer_repeat(tn_linear(3, .in = 3), 8);
-        REFUSED(TN_ERR_UNSUPPORTED, "at most 14 parameters, got sequential of 16", tn_forget(many, x));
+        REFUSED(TN_ERR_UNSUPPORTED, "14 parameters and persistent values, got sequential of 16", tn_forget(many, x));
         REFUSED(TN_ERR_SHAPE, "", tn_forget(layer, tn_scalar(1.0)));
         tn_array *y = tn_sum(tn_forget(layer, x)), *z = tn_sum(tn_forget(layer, x));
         assert_int_equal(tn_assign(tn_param(layer, 0), tn_ones(TN_SHAPE(3, 3))), TN_OK);
@@ -177,8 +327,10 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_differences),
-                                       cmocka_unit_test(test_few), cmocka_unit_test(test_memory),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same),  cmocka_unit_test(test_differences),   cmocka_unit_test(test_few),
+        cmocka_unit_test(test_memory), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_refused_forms), cmocka_unit_test(test_refused),
+    };
     return cmocka_run_group_tests_name("forget", tests, check_seed, NULL);
 }
