@@ -188,6 +188,8 @@ typedef struct tn_shift_opts {
  * Change an attribute of an optimizer ("lr", "momentum", ..., the fields of tn_optimizer_opts) with the number t of
  * their own calls, so the trigger that they are registered with is their unit: each iteration unless tn_extend is given
  * another. The value for t = 0 is set when the run starts; one for an epoch takes effect in the iteration after it.
+ * None multiplies what another has set: two for one attribute of an optimizer are TN_ERR_VALUE when the run starts,
+ * unless the second is a warm-up, or both are for some points (tn_at_points) and the second's first value is its own.
  */
 /* first rate^t */
 TN_API tn_extension *tn_exponential_shift_with(const char *attribute, double rate, const tn_shift_opts *opts);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "train/chainer.h"
 #include "train/ext.h"
+#include "train/parts.h"
 #include "train/shift.h"
 
 #define OPERATION "shift"
@@ -16,6 +17,7 @@ typedef struct shifting {
     bool first_given;
     bool begun; /* in a run, this one or the one that was saved */
     int64_t calls;
+    double found;     /* the attribute when the run began */
     double at, value; /* the place that the attribute was last set for, and to what */
     tn_optimizer *target;
     tn_extension_kind kind; /* named by the shift's kind */
@@ -62,6 +64,64 @@ static tn_status find_length(shifting *s, const tn_trainer *trainer)
                     "TN_EPOCH), or this a .length");
 }
 
+/* ---- others of the same attribute ---- */
+
+static void free_shift(void *user);
+
+/* The shift of an extension that is one, has its optimizer already, and sets the same attribute. */
+static const shifting *beside(const shifting *s, const tn_extension *extension)
+{
+    const shifting *other = extension->kind->free == free_shift ? extension->user : NULL;
+    return other && other != s && other->target == s->target && strcmp(other->name, s->name) == 0 ? other : NULL;
+}
+
+/* Whether it sets the attribute again and again, for as long as the run is: a warm-up leaves it alone at last. */
+static bool is_throughout(const shifting *s, const tn_trigger *trigger)
+{
+    return s->shift.kind != &tn__shift_warmup && (!trigger || tn_trigger_length(trigger).count > 0);
+}
+
+static bool is_warmup(const shifting *s) { return s->shift.kind == &tn__shift_warmup; }
+
+/* `other` has begun before. */
+static tn_status check_pair(const shifting *s, const shifting *other, bool throughout, double now)
+{
+    const char *own = s->kind.name, *its = other->kind.name;
+    if (is_warmup(other) && !is_warmup(s))
+        return s->begun ? TN_OK
+                        : tn__fail(TN_ERR_VALUE, OPERATION,
+                                   "%s would undo what %s sets '%s' to: extend the trainer with the warm-up behind it",
+                                   own, its, s->name);
+    if (throughout && !is_warmup(s))
+        return tn__fail(TN_ERR_VALUE, OPERATION,
+                        "%s and %s both set '%s' of one optimizer throughout the run, and undo one another: leave one "
+                        "out (tn_train and tanso train have a schedule of their own: ask for \"constant\")",
+                        its, own, s->name);
+    if (!s->begun && !s->first_given && s->shift.kind != &tn__shift_linear && now != other->found)
+        return tn__fail(TN_ERR_VALUE, OPERATION,
+                        "%s would begin with %g as the first value of '%s', which %s has set, and not with %g: give it "
+                        "its own .first, or leave one out", own, now, s->name, its, other->found);
+    return TN_OK;
+}
+
+/* Each sets a value of its own, and none multiplies what another has set: those whose triggers are for some points may
+ * follow one another. */
+static tn_status check_others(const shifting *s, const tn_trainer *trainer, double now)
+{
+    const tn__registered *own = trainer->extensions, *end = own + trainer->extension_count;
+    while (own < end && own->extension->user != s)
+        own++;
+    tn_status status = TN_OK;
+    for (const tn__registered *r = trainer->extensions; r < own && own < end && status == TN_OK; r++) {
+        const shifting *other = beside(s, r->extension);
+        if (other)
+            status = check_pair(s, other, is_throughout(s, own->trigger) || is_throughout(other, r->trigger), now);
+    }
+    return status;
+}
+
+/* ---- in a run ---- */
+
 /* A resumed run's attribute came with the optimizer, and may have been changed by another extension since. */
 static tn_status initialize(tn_trainer *trainer, void *user)
 {
@@ -71,8 +131,11 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     tn_status status = tn_error_code();
     if (status == TN_OK)
         status = find_length(s, trainer);
+    if (status == TN_OK)
+        status = check_others(s, trainer, now);
     if (status != TN_OK)
         return status;
+    s->found = now;
     if (s->begun)
         return set_again(s);
     if (!s->first_given)

@@ -267,6 +267,8 @@ static void test_bad_words(void **state)
     assert_says(run(1, .extend = "plot plot", .out = out), TN_ERR_NAME, "plot.svg");
     assert_done(run(1, .extend = "log", .out = out));
     assert_says(run(2, .extend = "plot", .out = out, .resume = true), TN_ERR_VALUE, "another list of extensions");
+    assert_says(run(2, .schedule = "cosine:warmup=1", .extend = "multistep:steps=1"), TN_ERR_VALUE,
+                "CosineShift and MultistepShift");
 }
 
 /* Whichever allocation fails, it is said and nothing leaks. */

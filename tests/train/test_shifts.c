@@ -197,6 +197,58 @@ static void test_told(void **state)
     tn_trainer_free(trainer);
     setup_free(&s);
 }
+/* Two of one attribute: told at the start, where the second would begin with what the first has set, or they would undo
+ * one another, in any order; not of two attributes, of a warm-up that comes last, and of those at points. */
+static void test_beside(void **state)
+{
+    (void)state;
+    static const struct {
+        int first, second;  /* of `made` below */
+        const char *one, *other; /* what the error names; NULL: there is none */
+    } rows[] = {
+        {0, 1, "CosineShift", "MultistepShift"}, {1, 0, "MultistepShift", "CosineShift"},
+        {2, 1, "WarmupShift", "MultistepShift"}, {2, 3, "WarmupShift", "MultistepShift"},
+        {3, 2, NULL, NULL},                      {1, 2, NULL, NULL},
+        {4, 5, NULL, NULL},                      {0, 8, "CosineShift", "LinearShift"},
+        {8, 5, "LinearShift", "ExponentialShift"},
+        {1, 5, "MultistepShift", "ExponentialShift"}, {0, 6, NULL, NULL},
+        {1, 1, "MultistepShift", "MultistepShift"},   {7, 3, "LinearShift", "MultistepShift"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        setup s = setup_new(12, 3, "linear:3", "momentum:lr=0.1");
+        setup_make_params(&s);
+        used u = {0};
+        noting = &u;
+        tn_trainer *trainer = tn_trainer_new(tn_updater_of(step, s.loader, s.optimizer), .stop = TN_EVERY(2, TN_EPOCH),
+                                             .out = folder, .quiet = true);
+        for (int k = 0; k < 2; k++) {
+            int which = k ? rows[i].second : rows[i].first;
+            tn_extension *made = which == 0   ? tn_cosine_shift("lr", .warmup = 1)
+                                 : which == 1 ? tn_multistep_shift("lr", 0.1, TN_POINTS(1))
+                                 : which == 2 ? tn_warmup_shift("lr", 0.01, 3, .first = 0.1)
+                                 : which == 3 ? tn_multistep_shift("lr", 0.1, TN_POINTS(1), .first = 0.1)
+                                 : which < 6  ? tn_exponential_shift("lr", 0.5)
+                                 : which == 6 ? tn_exponential_shift("momentum", 0.5)
+                                              : tn_linear_shift("lr", 0.2, 0.1, 0, 4); /* 7; 8: at a point */
+            tn_trigger *trigger = which == 2                ? TN_EVERY(1, TN_ITERATION)
+                                  : which == 4 || which == 5 || which == 8 ? tn_at_points(TN_ITERATION, which - 2)
+                                                             : TN_EVERY(1, TN_EPOCH);
+            assert_int_equal(tn_extend(trainer, made, .trigger = trigger), TN_OK);
+        }
+        tn_status status = tn_trainer_run(trainer);
+        if (status != (rows[i].one ? TN_ERR_VALUE : TN_OK))
+            fail_msg("row %zu: %s: %s", i, tn_status_name(status), tn_error());
+        if (rows[i].one && (!strstr(tn_error(), rows[i].one) || !strstr(tn_error(), rows[i].other)))
+            fail_msg("row %zu: %s", i, tn_error());
+        assert_int_equal(tn_trainer_iteration(trainer), rows[i].one ? 0 : 8);
+        tn_clear_error();
+        tn_trainer_free(trainer);
+        setup_free(&s);
+        if (rows[i].second == 2)
+            LRS(&u, .01, .04, .07, .1, .01, .01, .01, .01);
+    }
+}
+
 
 /* A run that was saved before its beginning, and loaded, begins as any other does. */
 static void test_saved_before_its_run(void **state)
@@ -228,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_resumed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_placed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_plateau, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_beside, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_saved_before_its_run, set_up, tear_down),
     };
