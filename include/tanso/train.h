@@ -108,11 +108,13 @@ typedef struct tn_plot_runs_opts {
                                 test_accuracy, which in the log of a log report are main/loss, validation/main/loss and
                                 validation/main/accuracy */
     const char *x_key;       /* default "epoch" */
+    int *drawn;              /* NULL, or gets how many of the runs have a curve */
 } tn_plot_runs_opts;
 /* Draws runs beside one another into a picture (.svg, or .png where libpng is), by the logs in their folders:
  * log.jsonl, as tn_train writes it, and "log", as a log report does. Of a folder that has both, as with tn_train's
- * "log", a figure is taken from log.jsonl, and from "log" what is not in there: "main/loss", for instance. Figures that
- * no run has are left out. */
+ * "log", a figure is taken from log.jsonl, and from "log" what is not in there: "main/loss", for instance. A "log" of
+ * epochs or of test losses that log.jsonl does not have is another run's: it is left out, with a warning, as are
+ * rubbish and runs that have no curve. Figures that no run has are left out. */
 TN_API tn_status tn_plot_runs_with(int count, const char *const *folders, const char *path,
                                    const tn_plot_runs_opts *opts) TN_MUST_CHECK;
 

@@ -20,11 +20,12 @@ static const tn__flag flags[] = {
 
 static int draw(const tn__options *options, const char *out, const char *const *keys)
 {
-    const tn_plot_runs_opts opts = {.keys = keys, .x_key = options->x};
+    int drawn;
+    const tn_plot_runs_opts opts = {.keys = keys, .x_key = options->x, .drawn = &drawn};
     tn_status status = tn_plot_runs_with(options->count, (const char *const *)options->arguments, out, &opts);
     if (status != TN_OK)
         return tn__cli_failure("plot", "%s", tn__error_text("plot_runs"));
-    printf("%d run%s in %s\n", options->count, options->count == 1 ? "" : "s", out);
+    printf("%d run%s in %s\n", drawn, drawn == 1 ? "" : "s", out);
     return TN__EXIT_DONE;
 }
 
@@ -51,7 +52,8 @@ const tn__command tn__command_plot = {
     .text = "Draws the figures of one or more runs beside one another: a panel a figure, a curve a run. DIR\n"
             "is a folder that 'tanso train' wrote (its log.jsonl), or one of a trainer with a log report (its\n"
             "log). Of a folder that has both, a figure is taken from log.jsonl, and from log what is not in\n"
-            "there: --keys main/loss.",
+            "there: --keys main/loss. A log that does not agree with log.jsonl, as of an earlier run, is left\n"
+            "out.",
     .examples = "  tanso plot runs/digits runs/other\n"
                 "  tanso plot runs/* --keys test_loss --out losses.png\n",
     .flags = flags,

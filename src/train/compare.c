@@ -81,21 +81,22 @@ static bool is_key(const char *key, const char *wanted)
     return strcmp(key, wanted) == 0;
 }
 
-/* The next whole object's; false at the end of the text. */
+/* The next whole object's that has anything; false at the end of the text. */
 static bool next_entry(reader *r, const char *x_key, int count, const char *const *keys, entry *read)
 {
     while ((r->at = strchr(r->at, '{'))) {
         *read = (entry){.x = NAN};
         for (int i = 0; i < count; i++)
             read->y[i] = NAN;
-        for (r->at++; next_number(r);) {
+        bool any = false;
+        for (r->at++; next_number(r); any = true) {
             if (strcmp(r->key, x_key) == 0)
                 read->x = r->value;
             for (int i = 0; i < count; i++)
                 if (is_key(r->key, keys[i]))
                     read->y[i] = r->value;
         }
-        if (*r->at == '}')
+        if (*r->at == '}' && any)
             return true;
     }
     return false;
@@ -117,41 +118,96 @@ static tn_status read_log(const char *folder, const char *name, uint8_t **text)
 
 /* What a log has of the curves that are `wanted`. */
 static tn_status add_points(const char *text, const char *x_key, int count, const char *const *keys,
-                            const bool *wanted, tn__thinned *curves, int *entries)
+                            const bool *wanted, tn__thinned *curves)
 {
     tn_status status = TN_OK;
     reader r = {.at = text};
-    for (entry e; status == TN_OK && next_entry(&r, x_key, count, keys, &e); ++*entries)
+    for (entry e; status == TN_OK && next_entry(&r, x_key, count, keys, &e);)
         for (int i = 0; i < count && status == TN_OK && isfinite(e.x); i++)
             if (wanted[i] && isfinite(e.y[i]))
                 status = tn__thinned_add(&curves[i], e.x, e.y[i]);
     return status;
 }
 
+static bool has_entries(const char *text)
+{
+    entry e;
+    return text && next_entry(&(reader){.at = text}, "", 0, NULL, &e);
+}
+
+/* Whether an entry of one evaluation has another loss than the line of its epoch, which has 9 digits. */
+static bool differs(const entry *e, const entry *line)
+{
+    double a = e->y[0], b = line->y[0];
+    return isfinite(a) && isfinite(b) && fabs(a - b) > 1e-6 * fmax(fabs(a), fabs(b));
+}
+
+/* Whether a log report's list can be of the run that wrote these lines, one an epoch: a folder that was trained in
+ * again may have the list of an earlier run. It has no epochs that the lines lack, and the same losses of the test
+ * samples. */
+static bool is_of_one_run(const char *lines, const char *list)
+{
+    static const char *const loss[] = {"test_loss"};
+    reader from = {.at = lines}, r = {.at = list};
+    entry line = {.x = -INFINITY}, e;
+    for (double before = 0; next_entry(&r, "epoch", 1, loss, &e); before = isfinite(e.x) ? e.x : before) {
+        while (isfinite(e.x) && !(line.x >= e.x))
+            if (!next_entry(&from, "epoch", 1, loss, &line))
+                return false;
+        if (line.x == e.x && e.x - before <= 1 && differs(&e, &line)) /* else a mean of several epochs */
+            return false;
+    }
+    return true;
+}
+
+enum { LINES, LIST, LOGS };
+static const char *const log_names[LOGS] = {[LINES] = "log.jsonl", [LIST] = "log"};
+
+/* Leaves out what can't be used, and says so. */
+static tn_status sift(const char *folder, uint8_t *text[LOGS])
+{
+    bool good[LOGS];
+    for (int k = 0; k < LOGS; k++)
+        good[k] = has_entries((const char *)text[k]);
+    if (!text[LINES] && !text[LIST])
+        return tn__fail(TN_ERR_IO, OPERATION,
+                        "'%s' holds no log.jsonl, as 'tanso train' writes, nor a log of a log report: name the folder "
+                        "of a run", folder);
+    if (!good[LINES] && !good[LIST])
+        return tn__fail(TN_ERR_FORMAT, OPERATION, "the log of '%s' holds no whole entry: it is no JSON of a run",
+                        folder);
+    for (int k = 0; k < LOGS; k++)
+        if (text[k] && *text[k] && !good[k])
+            tn__log(TN__LOG_WARN, OPERATION, "'%s/%s' holds no whole entry: it is no JSON of a run", folder,
+                    log_names[k]);
+    if (!good[LINES] || !good[LIST] || is_of_one_run((const char *)text[LINES], (const char *)text[LIST]))
+        return TN_OK;
+    tn__log(TN__LOG_WARN, OPERATION, "'%s/log' does not agree with log.jsonl beside it, as of another run: it is left "
+            "out", folder);
+    tn__free(text[LIST]);
+    text[LIST] = NULL;
+    return TN_OK;
+}
+
 /* A figure is taken from the first of the two that has it. */
 static tn_status read_curves(const char *folder, const char *x_key, int count, const char *const *keys,
                              tn__thinned *curves)
 {
-    static const char *const names[] = {"log.jsonl", "log"};
+    uint8_t *text[LOGS] = {NULL};
     tn_status status = TN_OK;
-    int entries = 0, found = 0;
-    for (int k = 0; k < 2 && status == TN_OK; k++) {
+    for (int k = 0; k < LOGS && status == TN_OK; k++)
+        status = read_log(folder, log_names[k], &text[k]);
+    if (status == TN_OK)
+        status = sift(folder, text);
+    for (int k = 0; k < LOGS && status == TN_OK; k++) {
         bool wanted[PANELS_MOST];
         for (int i = 0; i < count; i++)
             wanted[i] = curves[i].count == 0;
-        uint8_t *text = NULL;
-        status = read_log(folder, names[k], &text);
-        if (status == TN_OK && text)
-            status = add_points((const char *)text, x_key, count, keys, wanted, curves, &entries);
-        found += text != NULL;
-        tn__free(text);
+        if (text[k])
+            status = add_points((const char *)text[k], x_key, count, keys, wanted, curves);
     }
-    if (status == TN_OK && !found)
-        return tn__fail(TN_ERR_IO, OPERATION,
-                        "'%s' holds no log.jsonl, as 'tanso train' writes, nor a log of a log report: name the folder "
-                        "of a run", folder);
-    if (status == TN_OK && entries == 0)
-        status = tn__fail(TN_ERR_FORMAT, OPERATION, "the log of '%s' holds no whole entry", folder);
+    for (int k = 0; k < LOGS; k++)
+        tn__free(text[k]);
     return status;
 }
 
@@ -190,6 +246,21 @@ static tn_status draw(int runs, const char *const *folders, int count, const cha
     return status;
 }
 
+/* How many runs have a curve; the others are told of. */
+static int count_drawn(int runs, const char *const *folders, int count, const tn__thinned *curves)
+{
+    int drawn = 0;
+    for (int k = 0; k < runs; k++) {
+        bool any = false;
+        for (int i = 0; i < count; i++)
+            any |= curves[k * count + i].count > 0;
+        drawn += any;
+        if (!any)
+            tn__log(TN__LOG_WARN, OPERATION, "'%s' has no finite value of what is drawn: it has no curve", folders[k]);
+    }
+    return drawn;
+}
+
 static tn_status check(int runs, const char *const *folders, const char *path, const tn_plot_runs_opts *opts)
 {
     if (runs < 1 || !folders || !path)
@@ -225,6 +296,9 @@ tn_status tn_plot_runs_with(int count, const char *const *folders, const char *p
         status = read_curves(folders[k], x_key, panels, keys, curves + (size_t)(k * panels));
     if (status == TN_OK)
         status = draw(count, folders, panels, keys, opts->keys != NULL, x_key, curves, path);
+    int drawn = status == TN_OK ? count_drawn(count, folders, panels, curves) : 0;
+    if (opts->drawn)
+        *opts->drawn = drawn;
     for (int i = 0; i < count * panels; i++)
         tn__thinned_free(&curves[i]);
     tn__free(curves);

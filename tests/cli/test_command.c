@@ -341,6 +341,10 @@ static void test_extended(void **state)
     char *svg = test_read(test_path(folder, "both.svg"), NULL);
     assert_non_null(strstr(svg, ">test_accuracy<"));
     free(svg);
+    expect("train digits --epochs 4 --log log --out d --quiet", 0, "", "");
+    expect("train digits --epochs 2 --out d --quiet", 0, "", "");
+    expect("plot a d --keys main/loss --out none.svg", 1, "", "'d/log' does not agree with log.jsonl");
+    expect("plot a d --keys train_loss,main/loss --out some.svg", 0, "2 runs in some.svg", "'d/log' does not agree");
     expect("plot a nowhere", 1, "", "tanso plot: 'nowhere' holds no log.jsonl");
     expect("plot a --keys accuracy", 1, "", "'accuracy'");
     expect("train digits --extend log --plot main/los --epochs 1 --out c", 0, "", "main/los|did you mean 'main/loss'");

@@ -84,6 +84,46 @@ static void test_folder_of_both(void **state)
     free(svg);
 }
 
+/* Another run's log beside log.jsonl: more epochs, or another loss of the test samples. That of a run that was killed
+ * may have fewer, and one entry may be of several epochs. */
+static void test_other_run(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list;
+        bool same;
+    } cases[] = {{"[{\"main/loss\": 7, \"validation/main/loss\": 0.6, \"epoch\": 1}]", true},
+                 {"[{\"main/loss\": 7, \"epoch\": 0}, {\"main/loss\": 7, \"epoch\": 2}]", true},
+                 {"[{\"main/loss\": 7, \"validation/main/loss\": 0.55, \"epoch\": 2}]", true},
+                 {"[{\"main/loss\": 7, \"epoch\": 2}, {\"main/loss\": 7, \"epoch\": 3}]", false},
+                 {"[{\"main/loss\": 7, \"validation/main/loss\": 0.6001, \"epoch\": 1}]", false}};
+    char *run = strdup(run_folder("run", "log.jsonl", "{\"epoch\": 1, \"train_loss\": 0.5, \"test_loss\": 0.6}\n"
+                                                     "{\"epoch\": 2, \"train_loss\": 0.4, \"test_loss\": 0.5}\n"));
+    const char *const keys[] = {"main/loss", "train_loss", NULL};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_write(test_path(run, "log"), cases[i].list);
+        assert_int_equal(tn_plot_runs(1, &(const char *){run}, test_path(folder, "x.svg"), .keys = keys), TN_OK);
+        char *svg = drawn();
+        assert_int_equal(test_count(svg, ">main/loss<"), cases[i].same);
+        assert_int_equal(test_count(svg, ">train_loss<"), 1);
+        free(svg);
+    }
+    free(run);
+}
+
+/* Of runs without a curve no more is said than that. */
+static void test_without_curve(void **state)
+{
+    (void)state;
+    const char *const folders[] = {run_folder("a", "log.jsonl", "{\"epoch\": 1, \"train_loss\": 0.5}\n"),
+                                   run_folder("b", "log.jsonl", "{\"epoch\": 1, \"test_loss\": 0.5}\n")};
+    const char *const keys[] = {"train_loss", NULL};
+    int count = -1;
+    assert_int_equal(tn_plot_runs(2, folders, test_path(folder, "x.svg"), .keys = keys, .drawn = &count), TN_OK);
+    assert_int_equal(count, 1);
+    free(drawn());
+}
+
 static void test_bad(void **state)
 {
     (void)state;
@@ -95,7 +135,10 @@ static void test_bad(void **state)
     assert_int_equal(tn_plot_runs(1, &empty, out), TN_ERR_IO);
     check_latched(TN_ERR_IO, "holds no log.jsonl");
     assert_int_equal(tn_plot_runs(1, &odd, out), TN_ERR_FORMAT);
-    check_latched(TN_ERR_FORMAT, "no whole entry");
+    check_latched(TN_ERR_FORMAT, "no whole entry: it is no JSON");
+    test_write(test_path(odd, "log"), "{rubbish} {\"more\"}");
+    assert_int_equal(tn_plot_runs(1, &odd, out), TN_ERR_FORMAT);
+    check_latched(TN_ERR_FORMAT, "no whole entry: it is no JSON");
     assert_int_equal(tn_plot_runs(1, &good, test_path(folder, "x.gif")), TN_ERR_VALUE);
     check_latched(TN_ERR_VALUE, "gif");
     assert_int_equal(tn_plot_runs(1, &good, out, .keys = far), TN_ERR_VALUE);
@@ -133,6 +176,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_logs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_of_both, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_other_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_without_curve, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_any_text, set_up, tear_down),
     };
