@@ -101,7 +101,8 @@ TN_API tn_extension *tn_tensorboard_with(const tn_tensorboard_opts *opts);
 
 /* ---- values ---- */
 
-/* Once an epoch, priority 300: observes value(trainer, user) under `key`. */
+/* Once an epoch, priority 300: observes value(trainer, user) under `key`. What was reported under it in the iteration
+ * is replaced, which is warned of once. */
 TN_API tn_extension *tn_observe_value(const char *key, double (*value)(tn_trainer *trainer, void *user), void *user);
 typedef struct tn_observe_lr_opts {
     const char *_;

@@ -158,7 +158,8 @@ typedef struct tn_early_stopping_opts {
     tn_trigger *max;     /* stops in any case; default: after 100 epochs */
     bool verbose;        /* tells of each look on stderr */
 } tn_early_stopping_opts;
-/* A stop trigger: fires when the monitored mean has not become better for `patience` looks, or `max` fires. */
+/* A stop trigger: fires when the monitored mean has not become better for `patience` looks, or `max` fires. A look in
+ * an iteration in which the key was not reported does not count; the first of them is warned of. */
 TN_API tn_trigger *tn_early_stopping_with(const tn_early_stopping_opts *opts);
 
 /* ---- updaters ---- */

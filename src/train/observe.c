@@ -2,6 +2,7 @@
 /* Extensions that observe values of their own: of a function, of an optimizer, ratios of sums. */
 #include <math.h>
 #include <string.h>
+#include "core/log.h"
 #include "train/chainer.h"
 #include "train/ext.h"
 
@@ -10,15 +11,23 @@ static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
 /* ---- a value of a function ---- */
 
 typedef struct observing {
+    const char *operation;
     char *key, *optimizer;
     double (*value)(tn_trainer *trainer, void *user);
     void *user;
+    bool told; /* that the key is another one's, too */
 } observing;
 
 static tn_status observe(tn_trainer *trainer, void *user)
 {
     observing *o = user;
     double value = o->value(trainer, o->user);
+    if (!o->told && tn_observation_has(tn_trainer_observation(trainer), o->key)) {
+        o->told = true;
+        tn__log(TN__LOG_WARN, o->operation,
+                "'%s' has been reported in iteration %lld already, and is replaced: observe under another key", o->key,
+                (long long)tn_trainer_iteration(trainer));
+    }
     return tn__latched() ? tn_error_code()
                          : tn_observation_set_number(tn_trainer_observation(trainer), o->key, value, 0);
 }
@@ -44,7 +53,10 @@ tn_extension *tn_observe_value(const char *key, double (*value)(tn_trainer *trai
     if (o && (!key || !value))
         status = tn__fail_null("observe_value", "a key and a function");
     if (o)
-        *o = (observing){.key = tn__key_option("observe_value", key, NULL, &status), .value = value, .user = user};
+        *o = (observing){.operation = "observe_value",
+                         .key = tn__key_option("observe_value", key, NULL, &status),
+                         .value = value,
+                         .user = user};
     return tn__extension_of(&observe_kind, o, status);
 }
 
@@ -75,7 +87,8 @@ tn_extension *tn_observe_lr_with(const tn_observe_lr_opts *opts)
     observing *o = tn__calloc(1, sizeof *o);
     tn_status status = TN_OK;
     if (o) {
-        o->key = tn__key_option("observe_lr", opts->key, "lr", &status);
+        o->operation = "observe_lr";
+        o->key = tn__key_option(o->operation, opts->key, "lr", &status);
         o->optimizer = tn__text_option(opts->optimizer, NULL, &status);
         o->value = learning_rate;
         o->user = o;

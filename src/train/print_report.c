@@ -36,8 +36,11 @@ typedef struct print_report {
     tn_trainer *trainer; /* NULL: of no run yet */
 } print_report;
 
+/* Before training there are no losses yet, and no column is missed. */
 static void check(print_report *p, const tn_observation *entry)
 {
+    if (tn_observation_number(entry, "iteration") == 0)
+        return;
     for (int i = 0; i < p->keys.count && !p->checked; i++)
         if (!tn_observation_has(entry, p->keys.names[i]))
             tn__warn_missing(OPERATION, p->keys.names[i], entry, "its column stays blank until it comes");

@@ -193,6 +193,7 @@ typedef struct early {
     bool greater, verbose;
     bool ended;  /* it has ended a run, and has this iteration's value */
     bool looked; /* that was by a look, not by `max` */
+    bool told;   /* that there was nothing to look at, which is said once */
     int64_t patience, count;
     double best;
 } early;
@@ -228,10 +229,13 @@ static bool early_fire(tn_trainer *trainer, void *user)
         return e->count >= e->patience;
     if (!tn_trigger_fire(e->watched.check, trainer))
         return false;
-    if (!there) {
+    if (!there && !e->told)
         tn__log(TN__LOG_WARN, "train",
-                "early stopping: \"%s\" is not among what was reported in iteration %lld, when it was to be looked at",
+                "early stopping: \"%s\" is not among what was reported in iteration %lld, when it was to be looked at: "
+                "such a look does not count",
                 e->watched.key, (long long)tn_trainer_iteration(trainer));
+    if (!there) {
+        e->told = true;
         return false;
     }
     e->looked = true;

@@ -311,6 +311,34 @@ static void test_warnings(void **state)
     setup_free(&s);
 }
 
+/* What would be said at each look, or before anything was reported, is said once, when it is so. */
+static void test_said_once(void **state)
+{
+    (void)state;
+    setup s = setup_new(12, 4, "linear:3", "sgd:lr=0.01");
+    tn_trigger *stop = tn_early_stopping(.monitor = "validation/main/loss", .check = TN_EVERY(2, TN_ITERATION),
+                                         .max = TN_EVERY(4, TN_EPOCH));
+    tn_trainer *trainer = tn_trainer_new(tn_standard_updater(s.loader, s.optimizer), .stop = stop, .out = folder);
+    tn_extend(trainer, tn_log_report(), .call_before_training = true);
+    tn_extend(trainer, tn_print_report_of(TN_KEYS_OF("main/loss", "main/los"), .file = "table"),
+              .call_before_training = true);
+    tn_extend(trainer, tn_observe_lr(.key = "main/loss"), .trigger = TN_EVERY(1, TN_ITERATION));
+    tn_extend(trainer, tn_observe_lr(), .trigger = TN_EVERY(1, TN_ITERATION));
+    char *text = said_by(trainer, TN_OK);
+    static const struct {
+        const char *words;
+        int times;
+    } said[] = {{"is not among what was reported in iteration 2,", 1}, {"is not among what was reported", 1},
+                {"print_report: nothing has been observed under 'main/los'", 1}, {"under 'main/loss'", 0},
+                {"observe_lr: 'main/loss' has been reported in iteration 1 already", 1}, {"already", 1}};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if (count_of(text, said[i].words) != said[i].times)
+            fail_msg("\"%s\" is said %d times in: %s", said[i].words, count_of(text, said[i].words), text);
+    free(text);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
 /* A file that cannot be written is told of when the run starts, and what is there stays. */
 static void test_no_place(void **state)
 {
@@ -443,6 +471,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_warnings, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_said_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_told_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_resumed, set_up, tear_down),
