@@ -19,6 +19,7 @@
 #include "io/archive.h"
 #include "io/file.h"
 #include "nn/layer.h"
+#include "optim/optimizer.h"
 #include "train/ext.h"
 #include "train/generations.h"
 #include "train/pace.h"
@@ -238,6 +239,26 @@ static tn_status snapshot_prepare(tn_trainer *trainer, void *user)
     return s->opts.autoload && tn_trainer_iteration(trainer) == 0 ? autoload(s, trainer) : TN_OK;
 }
 
+/* All that was to be loaded has been. Of what ranks have in parts nothing is known. */
+static tn_status snapshot_initialize(tn_trainer *trainer, void *user)
+{
+    snapshot *s = user;
+    const tn_updater *updater = trainer->updater;
+    int count = s->serialize ? 1 : updater->optimizer_count;
+    if (!s->weights.prefix || s->weights.sound)
+        return TN_OK;
+    TN__FREED const tn_layer **layers = tn__alloc(((size_t)count + 1) * sizeof *layers);
+    if (!layers)
+        return tn__fail_memory("snapshot", (size_t)count * sizeof *layers);
+    layers[0] = s->object;
+    for (int i = 0; i < count && !s->serialize; i++) {
+        if (!tn__optimizer_has_all(updater->optimizers[i].optimizer))
+            return TN_OK;
+        layers[i] = updater->optimizers[i].optimizer->layer;
+    }
+    return tn__soundness_begin(&s->weights, count, layers);
+}
+
 static bool wanted(const snapshot *s, tn_trainer *trainer)
 {
     return !s->opts.condition || s->opts.condition(trainer, s->opts.user);
@@ -309,8 +330,8 @@ static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
 
 #define SNAPSHOT_KIND(called) \
     {.name = called, .priority = PRIORITY, .trigger = each_epoch, .prepare = snapshot_prepare, \
-     .call = snapshot_call, .after = snapshot_after, .on_stop = snapshot_on_stop, .on_error = snapshot_on_error, \
-     .finalize = snapshot_finalize, .free = snapshot_free}
+     .initialize = snapshot_initialize, .call = snapshot_call, .after = snapshot_after, .on_stop = snapshot_on_stop, \
+     .on_error = snapshot_on_error, .finalize = snapshot_finalize, .free = snapshot_free}
 const tn_extension_kind tn__snapshot_kind = SNAPSHOT_KIND("snapshot");
 const tn_extension_kind tn__snapshot_object_kind = SNAPSHOT_KIND("snapshot_object");
 

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "io/archive.h"
+#include "train/snapshot.h"
 
 #define OPERATION "snapshot"
 
@@ -62,6 +63,21 @@ static const char *first_unsound(const tn_archive *archive, const char *prefix)
             return e->name;
     }
     return NULL;
+}
+
+tn_status tn__soundness_begin(tn__soundness *weights, int count, const tn_layer *const *layers)
+{
+    bool sound = true;
+    tn_status status = TN_OK;
+    for (int i = 0; i < count && sound && status == TN_OK; i++) {
+        tn_archive *archive = tn_archive_new();
+        status = tn__archive_params(archive, layers[i]);
+        sound = status == TN_OK && !first_unsound(archive, "");
+        tn_archive_free(archive);
+        status = status == TN_OK ? tn_error_code() : status;
+    }
+    weights->sound |= sound && status == TN_OK;
+    return status;
 }
 
 bool tn__soundness_look(tn__soundness *weights, const tn_archive *archive, int64_t iteration)

@@ -327,6 +327,41 @@ static void test_meant_infinite(void **state)
     check_fine();
 }
 
+static double wrong;
+static tn_status go_wrong(tn_trainer *trainer, void *user)
+{
+    const setup *s = user;
+    if (tn_trainer_iteration(trainer) == 2)
+        TN_SCOPE tn_assign(tn_param(s->model, 0), tn_full(TN_SHAPE(4, 3), wrong));
+    return tn_error_code();
+}
+
+/* A run that goes wrong before its first snapshot leaves none behind that the next would go on from: its weights were
+ * finite at its beginning, or made by it. */
+static void test_wrong_before_the_first(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 8; kind++) {
+        setup s = setup_new(10, 3, "linear:3", "sgd");
+        wrong = kind & 1 ? NAN : INFINITY;
+        if (kind & 2)
+            setup_make_params(&s);
+        tn_trainer *trainer = setup_trainer(&s, TN_EVERY(9, TN_ITERATION));
+        tn_trigger *late = TN_EVERY(9, TN_ITERATION);
+        if (kind & 4)
+            tn_extend(trainer, tn_snapshot_layer(s.model, "kept", .on_error = true), .trigger = late);
+        else
+            tn_extend(trainer, tn_snapshot(.file = "kept", .on_error = true, .autoload = true), .trigger = late);
+        tn_extend_function(trainer, go_wrong, &s, .priority = TN_PRIORITY_WRITER);
+        tn_extend(trainer, tn_fail_on_nan());
+        assert_int_equal(tn_trainer_run(trainer), TN_ERR_NAN);
+        tn_clear_error();
+        assert_int_equal(is_there("kept.safetensors", 0), 0);
+        free_run(trainer, &s);
+    }
+    check_fine();
+}
+
 static volatile int stop;
 
 static tn_status stop_at_five(tn_trainer *trainer, void *user)
@@ -476,6 +511,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_put_off_and_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_spoiled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_meant_infinite, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wrong_before_the_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_chosen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_killed_table, set_up, tear_down),
