@@ -423,7 +423,7 @@ typedef struct tn_snapshot_opts {
  *
  * A model whose weights were finite and have become NaN or infinite is not saved, neither alone nor with its trainer,
  * which is warned of once, until they are finite again: the last good files stay, and are what .autoload finds. Weights
- * that are not finite in the first snapshot may be meant to be so: they are saved, and warned of once, with the name of
+ * that are not finite when the run begins may be meant to be so: they are saved, and warned of once, with the name of
  * the first such array.
  */
 TN_API tn_extension *tn_snapshot_with(const tn_snapshot_opts *opts);
