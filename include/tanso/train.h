@@ -42,7 +42,8 @@ typedef struct tn_train_opts {
     const char *optimizer; /* words of tn_optimizer_parse; default suits the dataset */
     const char *schedule;  /* of the learning rate: "constant", "linear" (falls to 0 along a line over the epochs),
                               "cosine" (along half a cosine) or another that tn_train_part_at names, with settings as
-                              "step:gamma=0.1,step=30"; default suits the dataset, constant if `optimizer` is given */
+                              "step:gamma=0.1,step=30"; default suits the dataset, constant if `optimizer` is given or
+                              `extend` has a schedule of the learning rate */
     const char *extend;    /* extensions, with blanks between them: "early-stopping:patience=5 plot:main/loss"; see
                               tn_train_part_at */
     int epochs;            /* default suits the dataset */

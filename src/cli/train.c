@@ -37,8 +37,8 @@ static const tn__flag flags[] = {
      "learning rate: instead of that in --optimizer, or of the dataset's own optimizer",
      TN__FLAG_TEXT, .offset = offsetof(tn__options, rate)},
     {"--schedule", "NAME[:SET]",
-     "of the learning rate: constant (the default with --optimizer), linear or cosine,\n"
-     "which fall to 0 over the epochs, or another of those below",
+     "of the learning rate: constant (the default with --optimizer, or with another by\n"
+     "--extend), linear or cosine, which fall to 0 over the epochs, or another of those below",
      TN__FLAG_TEXT, .offset = offsetof(tn__options, schedule)},
     {"--extend", "NAME[:SET]",
      "an extension of those below, as early-stopping:patience=5; may be repeated",

@@ -15,6 +15,7 @@
 #include "data/dataset.h"
 #include "nn/models.h"
 #include "optim/optimizer.h"
+#include "train/run.h"
 
 /* Those that change the course of a run must be the same when it is resumed. */
 static const struct {
@@ -153,9 +154,10 @@ tn_status tn__config_default(tn__config *config, int64_t outputs)
         status = tn__config_set(config, TN__CONFIG_MODEL, "%s", recipe->model);
     if (status == TN_OK)
         status = tn__config_fit(config, outputs);
-    if (status == TN_OK && !config->text[TN__CONFIG_SCHEDULE]) /* a recipe's goes with its optimizer */
-        status = tn__config_set(config, TN__CONFIG_SCHEDULE, "%s",
-                               config->text[TN__CONFIG_OPTIMIZER] ? "constant" : recipe->schedule);
+    /* A recipe's goes with its optimizer, and undoes what an extension sets the rate to. */
+    bool own_rate = config->text[TN__CONFIG_OPTIMIZER] || tn__named_sets_rate(config->text[TN__CONFIG_EXTEND]);
+    if (status == TN_OK && !config->text[TN__CONFIG_SCHEDULE])
+        status = tn__config_set(config, TN__CONFIG_SCHEDULE, "%s", own_rate ? "constant" : recipe->schedule);
     if (status == TN_OK && !config->text[TN__CONFIG_OPTIMIZER])
         status = tn__config_set(config, TN__CONFIG_OPTIMIZER, "%s", recipe->optimizer);
     if (status == TN_OK && !config->text[TN__CONFIG_EXTEND])

@@ -153,6 +153,18 @@ static bool reads_log(const char *word)
     return reads;
 }
 
+/* A schedule of the learning rate, not of another attribute. */
+static bool sets_rate(const char *word)
+{
+    bool schedules = false;
+    for (int i = 0; i < tn__named_part_count; i++)
+        schedules |= tn__named_parts[i].part.schedules && is_word(word, tn__named_parts[i].part.name);
+    static const char setting[] = "attribute=";
+    const char *of = memmem(word, strcspn(word, " "), setting, strlen(setting));
+    of = of ? of + strlen(setting) : "lr";
+    return schedules && strcspn(of, ", ") == 2 && strncmp(of, "lr", 2) == 0;
+}
+
 /* How many of a list's words are such. */
 static int count_words(const char *list, bool (*is)(const char *word))
 {
@@ -189,6 +201,8 @@ tn_status tn__named_extend(tn__run *run, const char *schedule, const char *exten
         status = tn_extend_with(run->trainer, tn_log_report_with(&unwritten), NULL);
     return status == TN_OK ? add_words(run, list, false) : status;
 }
+
+bool tn__named_sets_rate(const char *extend) { return extend && count_words(extend, sets_rate); }
 
 tn_status tn_train_check(const char *schedule, const char *extend)
 {

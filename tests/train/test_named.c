@@ -269,6 +269,12 @@ static void test_bad_words(void **state)
     assert_says(run(2, .extend = "plot", .out = out, .resume = true), TN_ERR_VALUE, "another list of extensions");
     assert_says(run(2, .schedule = "cosine:warmup=1", .extend = "multistep:steps=1"), TN_ERR_VALUE,
                 "CosineShift and MultistepShift");
+    /* An extension's schedule stands in the place of the one that suits the dataset. */
+    double rates[4];
+    const char *other = test_path(folder, "other");
+    assert_done(run(2, .extend = "log observe-lr step:gamma=0.25,step=1", .out = other));
+    assert_int_equal(numbers_of(test_path(other, "log"), "lr", rates, 4), 2);
+    assert_true(rates[0] > 0 && fabs(rates[1] - 0.25 * rates[0]) < 1e-9 * rates[0]);
 }
 
 /* Whichever allocation fails, it is said and nothing leaks. */
