@@ -75,13 +75,13 @@ static const shifting *beside(const shifting *s, const tn_extension *extension)
     return other && other != s && other->target == s->target && strcmp(other->name, s->name) == 0 ? other : NULL;
 }
 
+static bool is_warmup(const shifting *s) { return s->shift.kind == &tn__shift_warmup; }
+
 /* Whether it sets the attribute again and again, for as long as the run is: a warm-up leaves it alone at last. */
 static bool is_throughout(const shifting *s, const tn_trigger *trigger)
 {
-    return s->shift.kind != &tn__shift_warmup && (!trigger || tn_trigger_length(trigger).count > 0);
+    return !is_warmup(s) && (!trigger || tn_trigger_length(trigger).count > 0);
 }
-
-static bool is_warmup(const shifting *s) { return s->shift.kind == &tn__shift_warmup; }
 
 /* `other` has begun before. */
 static tn_status check_pair(const shifting *s, const shifting *other, bool throughout, double now)

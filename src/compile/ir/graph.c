@@ -38,8 +38,13 @@ void tn__graph_count_uses(tn__graph *graph)
                 graph->value[graph->value[v].in[i]].uses++;
 }
 
-void tn__graph_take(tn__graph *graph, tn__graph *other, const int *number)
+void tn__graph_take(tn__graph *graph, tn__graph *other, const int *number, bool done)
 {
+    if (!done) {
+        tn__free(other->value);
+        *other = (tn__graph){0};
+        return;
+    }
     for (int r = 0; r < graph->result_count && number; r++)
         graph->result[r] = number[graph->result[r]];
     tn__free(graph->value);

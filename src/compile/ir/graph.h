@@ -65,9 +65,10 @@ void tn__graph_free(tn__graph *graph);
 /* Appends a value (copied); its number, or -1 without memory. */
 int tn__graph_add(tn__graph *graph, const tn__value *value);
 void tn__graph_count_uses(tn__graph *graph);
-/* Takes the values of another graph, which ends with that, in the place of its own. `number`: of each old value that of
- * the new one, for the results; NULL: these have it. Uses are counted. */
-void tn__graph_take(tn__graph *graph, tn__graph *other, const int *number);
+/* Ends a pass that has made the values anew in another graph, which ends, too: they take the place of the graph's own,
+ * or, if that is not `done`, are freed. `number`: of each old value that of the new one, for the results; NULL: these
+ * have it. Uses are counted. */
+void tn__graph_take(tn__graph *graph, tn__graph *other, const int *number, bool done);
 /* Checks the graph's invariants (order, arities, shapes, dtypes); NULL or a static description of what is broken. */
 const char *tn__graph_verify(const tn__graph *graph);
 /* Appends a readable listing. */

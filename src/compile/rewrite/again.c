@@ -144,10 +144,7 @@ bool tn__make_again(tn__graph *graph, int64_t least)
         find_places(&p);
     for (int v = 0; v < graph->count && done; v++)
         done = add(&p, v);
-    if (done)
-        tn__graph_take(graph, &p.to, p.number);
-    else
-        tn__free(p.to.value);
+    tn__graph_take(graph, &p.to, p.number, done);
     tn__free(p.place);
     tn__free(p.number);
     return done;

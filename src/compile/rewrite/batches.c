@@ -168,10 +168,7 @@ bool tn__pack_batches(tn__graph *graph, const tn__device *device, const tn__targ
     bool done = p.number != NULL;
     for (int v = 0; v < graph->count && done; v++)
         done = add_value(&p, v, &draft, device);
-    if (done)
-        tn__graph_take(graph, &p.to, p.number);
-    else
-        tn__free(p.to.value);
+    tn__graph_take(graph, &p.to, p.number, done);
     tn__free(p.list);
     tn__free(p.number);
     return done;

@@ -432,10 +432,7 @@ bool tn__lay_channels_last(tn__graph *graph, bool *changed)
         lay(&l, v);
     for (int r = 0; r < graph->result_count && !l.failed; r++)
         graph->result[r] = plain(&l, graph->result[r]);
-    if (!l.failed)
-        tn__graph_take(graph, &l.to, NULL);
-    else
-        tn__free(l.to.value);
+    tn__graph_take(graph, &l.to, NULL, !l.failed);
     tn__free(l.number);
     tn__free(l.laid);
     return !l.failed;

@@ -189,10 +189,7 @@ bool tn__sum_vector_products(tn__graph *graph, const tn__device *device)
     bool done = p.number != NULL;
     for (int v = 0; v < graph->count && done; v++)
         done = add_value(&p, v);
-    if (done)
-        tn__graph_take(graph, &p.to, p.number);
-    else
-        tn__free(p.to.value);
+    tn__graph_take(graph, &p.to, p.number, done);
     tn__free(p.number);
     return done;
 }
