@@ -17,10 +17,8 @@ static void open_row(tn__printer *p, const tn__gpu_form *f)
 
 static void pass(tn__printer *p, const tn__gpu_form *f, int level)
 {
-    bool adds = tn__gpu_widens_any(p->nest, f, level);
     p->pass = level;
-    if (adds)
-        tn__line(p, "int few%d = 0;", level);
+    tn__gpu_declare_few(p, f, level);
     if (f->in_registers) {
         tn__gpu_declare(p, f, level);
         tn__line(p, "{");
@@ -39,13 +37,9 @@ static void pass(tn__printer *p, const tn__gpu_form *f, int level)
     tn__gpu_declare_inverses(p, level);
     tn__gpu_elements(p, f, level);
     tn__gpu_store(p, f, false, level);
-    if (adds) {
-        tn__line(p, "if (++few%d == %d) {", level, tn__gpu_few(f));
-        tn__gpu_add_few(p, f, level);
-        tn__line(p, "few%d = 0;", level);
-        tn__line(p, "}");
-    }
+    tn__gpu_count_few(p, f, level, false);
     tn__line(p, "}");
+    tn__gpu_count_few(p, f, level, true);
     tn__line(p, "}");
     tn__gpu_add_few(p, f, level);
 }

@@ -64,7 +64,30 @@ const char *tn__gpu_narrowing(const tn__printer *p, const tn__gpu_form *f, int r
     return widens(p->nest, f, r) ? tn__emit_narrowing(p, r) : tn__emit_rounding(p, r);
 }
 
-int tn__gpu_few(const tn__gpu_form *f) { return f->kind == TN__GPU_COLUMNS ? FEW : FEW / f->width; }
+/* How many vectors or rows a thread adds up in float32 at a time, and by how many it counts them: by batches of a loop,
+ * as a test behind each would cost the memory's time, where these make up that number. */
+static int few(const tn__gpu_form *f) { return f->kind == TN__GPU_COLUMNS ? FEW : FEW / f->width; }
+static int counted(const tn__gpu_form *f) { return f->in_registers || few(f) % f->batch ? 1 : f->batch; }
+
+void tn__gpu_declare_few(tn__printer *p, const tn__gpu_form *f, int level)
+{
+    if (tn__gpu_widens_any(p->nest, f, level) && few(f) > counted(f))
+        tn__line(p, "int few%d = 0;", level);
+}
+
+void tn__gpu_count_few(tn__printer *p, const tn__gpu_form *f, int level, bool batch)
+{
+    int times = few(f) / counted(f);
+    if (!tn__gpu_widens_any(p->nest, f, level) || batch != (counted(f) > 1))
+        return;
+    if (times > 1)
+        tn__line(p, "if (++few%d == %d) {", level, times);
+    tn__gpu_add_few(p, f, level);
+    if (times > 1) {
+        tn__line(p, "few%d = 0;", level);
+        tn__line(p, "}");
+    }
+}
 
 void tn__gpu_add_few(tn__printer *p, const tn__gpu_form *f, int level)
 {

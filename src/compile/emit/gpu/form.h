@@ -190,11 +190,13 @@ void tn__gpu_accumulate(tn__printer *p, const tn__gpu_form *f, int level);
 /* Sums of at most so many elements stay in float32 throughout, unless they are those of a split nest's segments. */
 #define TN__GPU_SINGLE 16384
 bool tn__gpu_widens_pieces(const tn__nest *n, int r);
-/* Sums that continue in float64: whether a level has any; how many vectors of a row, or rows, are summed in float32
- * before that; the statements that then add these to the float64 sums. */
+/* Sums that continue in float64: whether a level has any; the statements that add to these what was summed in float32,
+ * and those that do so whenever it is of a few vectors or rows: they stand behind each of these, and (`batch`) behind
+ * each batch of them. */
 bool tn__gpu_widens_any(const tn__nest *n, const tn__gpu_form *f, int level);
-int tn__gpu_few(const tn__gpu_form *f);
 void tn__gpu_add_few(tn__printer *p, const tn__gpu_form *f, int level);
+void tn__gpu_declare_few(tn__printer *p, const tn__gpu_form *f, int level);
+void tn__gpu_count_few(tn__printer *p, const tn__gpu_form *f, int level, bool batch);
 /* For such a sum, or for the accumulator of another reduction: its variable, its type, the function that combines two,
  * and the one that turns it into a result ("": none). */
 const char *tn__gpu_sum(const tn__nest *n, const tn__gpu_form *f, int r);

@@ -38,18 +38,14 @@ static void vectors(tn__printer *p, const tn__gpu_form *f, int level, bool full)
     tn__gpu_keep(p, f, level);
     tn__gpu_declare_stores(p, f, false, level);
     tn__gpu_elements(p, f, level);
-    if (tn__gpu_widens_any(p->nest, f, level)) {
-        tn__line(p, "if (++few%d == %d) {", level, tn__gpu_few(f));
-        tn__gpu_add_few(p, f, level);
-        tn__line(p, "few%d = 0;", level);
-        tn__line(p, "}");
-    }
+    tn__gpu_count_few(p, f, level, false);
     if (tn__nest_has_stores(p->nest, level)) {
         tn__line(p, "if (there) {");
         tn__gpu_store(p, f, false, level);
         tn__line(p, "}");
     }
     tn__line(p, "}");
+    tn__gpu_count_few(p, f, level, true);
 }
 
 static void all_vectors(tn__printer *p, const tn__gpu_form *f, int level, bool in_full)
@@ -81,8 +77,7 @@ static void pass(tn__printer *p, const tn__gpu_form *f, int level)
     if (f->in_registers)
         tn__gpu_declare(p, f, level);
     tn__line(p, "{");
-    if (tn__gpu_widens_any(p->nest, f, level))
-        tn__line(p, "int few%d = 0;", level);
+    tn__gpu_declare_few(p, f, level);
     p->whole = tn__gpu_repeats(p, f, level) && tn__gpu_begin_unchecked(p, level);
     p->unchecked = p->whole;
     all_vectors(p, f, level, true);
