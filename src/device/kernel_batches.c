@@ -18,27 +18,40 @@
 
 /* ---- names ---- */
 
+static int by_name(const void *a, const void *b) { return memcmp(a, b, TN__KEY); }
+
+/* Functions stand in a text in the order in which its kernels, in turn, first need them: equal kernels of two programs
+ * have the same ones, but not in one order. */
 tn_status tn__kernel_keys(const tn__program *program, const char *identity, char (*key)[TN__KEY])
 {
     const tn__program_text *text = &program->text;
     char(*hash)[TN__KEY] = tn__alloc(sizeof *hash * ((size_t)text->stretch_count + 1));
+    char(*used)[TN__KEY] = tn__alloc(sizeof *used * ((size_t)text->stretch_count + 1));
     tn__text made = {0};
-    if (!hash)
+    if (!hash || !used) {
+        tn__free(hash);
+        tn__free(used);
         return tn__fail_memory("kernels", sizeof *hash * (size_t)text->stretch_count);
+    }
     for (int i = 0; i < text->stretch_count; i++)
         tn__hash_name(program->source + text->begin[i], text->begin[i + 1] - text->begin[i], hash[i]);
     tn__text_add(&made, identity);
     size_t length = made.length;
     for (int k = 0; k < text->kernel_count && !made.failed; k++) {
+        const tn__kernel_text *kernel = &text->kernel[k];
         made.length = length;
-        for (int i = 0; i < text->kernel[k].count; i++)
-            tn__text_add(&made, hash[text->kernel[k].stretch[i]]);
+        for (int i = 0; i < kernel->count; i++)
+            memcpy(used[i], hash[kernel->stretch[i]], TN__KEY);
+        qsort(used + kernel->own, (size_t)(kernel->count - kernel->own), sizeof *used, by_name);
+        for (int i = 0; i < kernel->count; i++)
+            tn__text_add(&made, used[i]);
         if (!made.failed)
             tn__hash_name(made.data, made.length, key[k]);
     }
     bool failed = made.failed;
     tn__free(made.data);
     tn__free(hash);
+    tn__free(used);
     return failed ? tn__fail_memory("kernels", length) : TN_OK;
 }
 

@@ -158,6 +158,26 @@ static void test_each_once(void **state)
     assert_int_equal(tn__kernels_compiled - compiled, 6);
 }
 
+/* A kernel of one program has the functions of another's in another order, which is no difference; one more function,
+ * or another in front of all, is one. */
+static void test_names(void **state)
+{
+    (void)state;
+    static const char source[] = "front;one();two();kernel();two();one();other;";
+    static const size_t begin[] = {0, 6, 12, 18, 27, 33, 39, sizeof source - 1};
+    int stretch[][4] = {{0, 1, 2, 3}, {0, 4, 5, 3}, {0, 1, 3}, {6, 1, 2, 3}};
+    tn__kernel_text kernel[4];
+    for (int i = 0; i < 4; i++)
+        kernel[i] = (tn__kernel_text){.count = i == 2 ? 3 : 4, .own = 1, .stretch = stretch[i]};
+    tn__program_text text = {.stretch_count = 7, .begin = (size_t *)begin, .kernel_count = 4, .kernel = kernel};
+    tn__program program = {.source = (char *)source, .text = text};
+    char key[4][TN__KEY];
+    assert_int_equal(tn__kernel_keys(&program, "compiler", key), TN_OK);
+    assert_string_equal(key[0], key[1]);
+    assert_string_not_equal(key[0], key[2]);
+    assert_string_not_equal(key[0], key[3]);
+}
+
 /* No folder to keep anything in: nothing is left in the temporary one. */
 static void test_no_folder(void **state)
 {
@@ -278,6 +298,7 @@ int main(void)
     TEST_ABOUT_CPU("the CPU backend's compiler");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_each_once, set_up, tear_down),
+        cmocka_unit_test(test_names),
         cmocka_unit_test_setup_teardown(test_no_folder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wrong_text, set_up, tear_down),
