@@ -424,13 +424,16 @@ typedef struct tn__cuda_series {
     uint64_t used;
 } tn__cuda_series;
 
-/* The graphs of one executable, by the addresses that they were made with. */
-#define TN__CUDA_GRAPHS_KEPT 16
-#define TN__CUDA_SERIES_KEPT 64
+/* The graphs of one executable, by the addresses that they were made with. A trainer's step with a log and a plot has
+ * 24: results lie in two places by turns, which begin in one of six each epoch, and an epoch's first sums elsewhere.
+ * With fewer than a loop needs, graphs push one another out, and with each go the series that it is a part of. */
+#define TN__CUDA_GRAPHS_KEPT 32
+#define TN__CUDA_SERIES_KEPT 128
 struct tn__cuda_graph_cache {
     tn__cuda_graph *graph[TN__CUDA_GRAPHS_KEPT];
     tn__cuda_series *series;   /* array of TN__CUDA_SERIES_KEPT; NULL: none yet */
     uint64_t uses;
+    unsigned char last, next[TN__CUDA_GRAPHS_KEPT]; /* the graph that was used last; the one that came after each */
     bool refused;              /* the program cannot be made a graph */
     bool apart;                /* its graphs cannot be made part of a series */
 };

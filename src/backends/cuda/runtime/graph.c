@@ -9,10 +9,10 @@
  * kernels that use them, which costs the host one to two microseconds each and the GPU nothing, where a copy to the
  * device before each launch would cost the GPU two microseconds.
  *
- * An executable keeps a few graphs, as a loop's results may alternate between addresses. When there is no place left,
- * the graph that differs in the fewest addresses is patched: the nodes that use these get the new ones. If some graph
- * has not been used for long, that one is patched instead, or captured anew if it cannot be patched. A patched graph
- * that then serves many runs unchanged is made again, so that it can be part of a series (series.c).
+ * An executable keeps some graphs, as a loop's results may alternate between addresses. When there is no place left,
+ * the graph with the fewest steps at other addresses is patched: their nodes get the new ones. If some graph has not
+ * been used for long, that one is patched instead, or captured anew if it cannot be patched. A patched graph that then
+ * serves many runs unchanged is made again, so that it can be part of a series (series.c).
  */
 #include <limits.h>
 #include <string.h>
@@ -22,7 +22,8 @@
 #include "core/log.h"
 #include "core/memory.h"
 
-#define FORGOTTEN 128 /* after so many launches without using a graph, its addresses are not expected again */
+/* After so many launches without using a graph, its addresses are not expected again. */
+#define FORGOTTEN (16 * TN__CUDA_GRAPHS_KEPT)
 #define STEADY 16 /* runs of a patched graph, unchanged, after which it pays to make it again */
 
 static void graph_free(tn__cuda_graph *graph, tn__cuda_device *device)
@@ -315,19 +316,20 @@ static bool renew(tn__cuda_graph *graph) { return graph->patched && ++graph->ste
 
 /* ---- finding ---- */
 
-/* The number of buffers whose addresses would have to be patched; INT_MAX: it cannot be patched. */
+/* The number of steps whose addresses would have to be patched; INT_MAX: it cannot be patched. */
 static int distance(const tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *run)
 {
     int away = 0;
-    for (int b = 0; b < step->program->buffer_count; b++)
-        away += graph->buffers[b] != run->buffers[b];
     for (int i = 0; i < count; i++)
-        if (step[i].opaque && other_addresses(graph, &step[i], run))
-            return INT_MAX;
+        if (other_addresses(graph, &step[i], run)) {
+            if (step[i].opaque)
+                return INT_MAX;
+            away++;
+        }
     return away;
 }
 
-/* The graph that differs in the fewest addresses, so that a loop that keeps results, which lie elsewhere in each round,
+/* The graph of which the fewest steps differ, so that a loop that keeps results, which lie elsewhere in each round,
  * has the fewest nodes patched. `otherwise`: what to return if none can be patched. */
 static int nearest(const tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, const tn__cuda_run *run,
                    int otherwise)
@@ -343,17 +345,24 @@ static int nearest(const tn__cuda_graph_cache *cache, const tn__cuda_step *step,
     return least < INT_MAX ? found : otherwise;
 }
 
-/* The graph made with these addresses; else an empty place; else a graph that has not been used for long; else the
- * nearest one. */
+static bool fits(const tn__cuda_graph *graph, const tn__program *program, const tn__cuda_run *run)
+{
+    return graph && graph->guard == run->failure.guard &&
+           memcmp(graph->buffers, run->buffers, (size_t)program->buffer_count * sizeof *run->buffers) == 0;
+}
+
+/* The graph made with these addresses, most likely the one that came after the last one before; else an empty place;
+ * else a graph that has not been used for long; else the nearest one. */
 static int find(const tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, const tn__cuda_run *run,
                 bool *bound)
 {
-    size_t bytes = (size_t)step->program->buffer_count * sizeof *run->buffers;
-    int place = 0;
+    int place = cache->next[cache->last];
+    *bound = fits(cache->graph[place], step->program, run);
+    if (*bound)
+        return place;
     for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++) {
         const tn__cuda_graph *graph = cache->graph[i], *oldest = cache->graph[place];
-        *bound = graph && graph->guard == run->failure.guard &&
-                 memcmp(graph->buffers, run->buffers, bytes) == 0;
+        *bound = fits(graph, step->program, run);
         if (*bound)
             return i;
         if (oldest && (graph == NULL || graph->used < oldest->used))
@@ -374,6 +383,8 @@ tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *s
     if (cache->refused)
         return TN_OK;
     int place = find(cache, step, count, run, &bound);
+    cache->next[cache->last] = (unsigned char)place;
+    cache->last = (unsigned char)place;
     tn__cuda_graph *graph = cache->graph[place];
     if (graph && (!patch(cache, graph, step, count, run, bound, &status) || status != TN_OK || renew(graph))) {
         tn_status left = tn__cuda_series_leave(run->device, cache, graph);
