@@ -289,6 +289,11 @@ static void fold_streams(tn__printer *p, const tn__gpu_form *f, int r)
                  h * f->width);
 }
 
+/* Is a level's result only needed by the threads of the first row, which store it? */
+static bool ends_there(const tn__nest *n) { return n->part != TN__PART_WHOLE || tn__nest_passes(n) == 1; }
+
+/* Combines the rows of a block by halves: through shared memory while the other half is another warp's, then by
+ * shuffles, which need no barrier; but positions go through shared memory to the end. */
 void tn__gpu_combine_down(tn__printer *p, const tn__gpu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
@@ -309,7 +314,8 @@ void tn__gpu_combine_down(tn__printer *p, const tn__gpu_form *f, int level)
         if (position)
             tn__line(p, "for (int u = 0; u < %d; u++) place[@thread].e[u] = at%d[u];", f->width, r);
         tn__line(p, "}");
-        tn__line(p, "for (int h = down / 2; h; h /= 2) {");
+        tn__line(p, "int h = down / 2;");
+        tn__line(p, "for (; h%s; h /= 2) {", position ? "" : " * across >= 32");
         tn__line(p, "@barrier;");
         tn__line(p, "if (cy < h) {");
         tn__line(p, "const int other = @thread + h * across;");
@@ -327,10 +333,25 @@ void tn__gpu_combine_down(tn__printer *p, const tn__gpu_form *f, int level)
         tn__line(p, "}");
         tn__line(p, "}");
         tn__line(p, "}");
-        tn__line(p, "@barrier;");
-        tn__line(p, "for (int u = 0; u < %d; u++) %s%d[u] = part[cx].e[u];", f->width, sum, r);
-        if (position)
-            tn__line(p, "for (int u = 0; u < %d; u++) at%d[u] = place[cx].e[u];", f->width, r);
+        if (!position) {
+            tn__line(p, "for (; h; h /= 2) {");
+            tn__line(p, "@unroll");
+            tn__line(p, "for (int u = 0; u < %d; u++)", f->width);
+            tn__line(p, "%s%d[u] = %s(%s%d[u], tn_down(%s%d[u], h * across, 32));", sum, r,
+                     tn__gpu_sum_function(p, f, r), sum, r, sum, r);
+            tn__line(p, "}");
+        }
+        if (!ends_there(p->nest)) {
+            if (!position) {
+                tn__line(p, "if (cy == 0) {");
+                tn__line(p, "for (int u = 0; u < %d; u++) part[@thread].e[u] = %s%d[u];", f->width, sum, r);
+                tn__line(p, "}");
+            }
+            tn__line(p, "@barrier;");
+            tn__line(p, "for (int u = 0; u < %d; u++) %s%d[u] = part[cx].e[u];", f->width, sum, r);
+            if (position)
+                tn__line(p, "for (int u = 0; u < %d; u++) at%d[u] = place[cx].e[u];", f->width, r);
+        }
         tn__line(p, "@barrier;");
         tn__line(p, "}");
     }

@@ -17,6 +17,7 @@
 #define EXPENSIVE_WORDS 10   /* twice the registers for intermediate values of exp and the like */
 #define OTHER_WORDS     16   /* registers for intermediate values of a thread of columns, for plain sums */
 #define MOST_THREADS    1536 /* threads of a multiprocessor beyond which more are not worth fewer registers each */
+#define MOST_RESIDENT   2048 /* threads of a multiprocessor, of 32 registers each */
 #define ENOUGH_THREADS  1024 /* the same where each keeps 9 to 16 words, which must not be spilled */
 #define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole
                                 vectors */
@@ -371,6 +372,17 @@ void tn__gpu_form_combination(const tn__capabilities *chip, const tn__nest *n, t
     f->groups = up(kept, f->lanes);
 }
 
+/* Is it a sum in float64 of what is loaded? That has registers for all threads of a multiprocessor if the compiler is
+ * told to see to it, else two too many. */
+static bool sums_alone(const tn__nest *n)
+{
+    int loads = 0;
+    for (int i = 0; i < n->access_count; i++)
+        loads += n->access[i].kind == TN__ACCESS_LOAD;
+    return loads == 1 && n->reduction_count == 1 && tn__gpu_widens_pieces(n, 0) && !n->reduction[0].about_mean &&
+           n->expr[n->reduction[0].arg].kind == TN__EXPR_LOAD;
+}
+
 void tn__gpu_form_partial(const tn__nest *n, tn__gpu_form *f)
 {
     f->segments = n->segments;
@@ -382,6 +394,7 @@ void tn__gpu_form_partial(const tn__nest *n, tn__gpu_form *f)
         f->shared = 0;
         f->lanes = f->threads = TN__GPU_THREADS;
         f->batch = f->width == 1 ? 2 * STREAMED : STREAMED;
+        f->resident = sums_alone(n) ? MOST_RESIDENT / TN__GPU_THREADS : 0;
     }
 }
 
