@@ -258,7 +258,7 @@ function(tanso_add_replay)
         tanso_test_properties(${name})
     endforeach()
     # Tens of thousands of small files, which a busy disk takes minutes for.
-    set_tests_properties(replay.generate PROPERTIES FIXTURES_SETUP replay_cases TIMEOUT 900)
+    set_tests_properties(replay.generate PROPERTIES FIXTURES_SETUP replay_cases TIMEOUT 900 LABELS "")
     set_tests_properties(replay.cases replay.compiled PROPERTIES FIXTURES_REQUIRED replay_cases TIMEOUT 900
         PROCESSORS 2)
 endfunction()

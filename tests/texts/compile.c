@@ -7,7 +7,7 @@
  * what is behind it, and 25 ms on machine code for a kernel, which is most of it all. So every text is parsed and
  * checked for every generation, and then translated for each but for the parts that a text before it has, too
  * (texts_choose). With --all everything is translated; with --share K/N a part in N, by its hash, for each generation
- * others, and with them the first of each form: K = 0 to N-1, one after another, make all.
+ * others, and with them the first of each form for one generation: K = 0 to N-1, one after another, make all.
  *
  * Optimised no further than is quick (quickest): cuda.emitted compiles a share as the library does.
  */
@@ -45,7 +45,8 @@ typedef struct progress { /* shared by the workers */
     _Atomic double seconds[DEPTHS];
 } progress;
 
-static const int generations[] = {80, 90, 100};
+#define GENERATIONS 3
+static const int generations[GENERATIONS] = {80, 90, 100};
 static unsigned share, shares = 1; /* of what is translated, which of how many */
 static tn__cuda_libraries libraries;
 static kernel_text *texts; /* those with one prelude lie together */
@@ -110,7 +111,8 @@ static bool in_share(uint64_t hash, int generation)
 
 static bool is_chosen(const text_part *part, int generation)
 {
-    return part->wanted && (part->form || in_share(part->hash, generation));
+    const int forms = generations[(part->hash / shares + share) % GENERATIONS]; /* of all, where all are made anyway */
+    return part->wanted && ((part->form && generation == forms) || in_share(part->hash, generation));
 }
 
 static size_t chosen_bytes(const kernel_text *text, int generation)
@@ -376,14 +378,14 @@ int main(int argc, char **argv)
             forms += texts[i].part[k].form;
     }
     bool fine = true;
-    for (size_t g = 0; g < sizeof generations / sizeof *generations; g++)
+    for (int g = 0; g < GENERATIONS; g++)
         fine = fine && add_programs(CHECKED, generations[g]) && add_programs(all ? WHOLE : CHOSEN, generations[g]);
     printf("%d texts with %d loop nests and entry points, %d of which stand for all; %d programs for sm_80, sm_90, "
            "sm_100\n",
            text_count, parts, wanted, program_count);
     if (shares > 1 && !all)
-        printf("machine code: share %u of %u (--share %u/%u again), and the first of each of %d forms\n", share, shares,
-               share, shares, forms);
+        printf("machine code: share %u of %u (--share %u/%u again), and the first of each of %d forms for one\n",
+               share, shares, share, shares, forms);
     fine = fine && text_count > 0 && compile_all();
     for (int how = 0; how < DEPTHS; how++)
         if (shared->seconds[how] >= 1)
