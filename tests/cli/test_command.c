@@ -281,6 +281,9 @@ static void test_train_and_eval(void **state)
     expect("train spiral --epochs 1", 0, "accuracy", "runs/spiral holds an earlier run, whose files this one replaces");
     expect("train sine --epochs 1", 0, "test loss", "");
     expect("train spiral --synthetic --epochs 1 --out s", 0, "spiral: |accuracy", "");
+    expect("train spiral --epochs 2 --device virtual:0,virtual:1,cpu --out several", 0, "epoch 2/2|accuracy", "");
+    expect("eval several --device cpu", 0, "accuracy", "");
+    expect("train spiral --epochs 1 --device all --out everywhere", 0, "accuracy", "");
     expect("train ptb --synthetic --epochs 0", 2, "", "'0'");
     expect("eval runs/sine", 0, "loss", "");
     expect("predict runs/sine x.png", 1, "", "no picture");

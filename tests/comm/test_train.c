@@ -12,6 +12,7 @@ enum { BATCH = 60 }; /* which 1 to 4 ranks divide, and which divides the 300 sam
 
 static int shard; /* what ranks have in parts */
 static const char *more = ""; /* words beside those that all runs have */
+static const char *model = "linear:10 sigmoid linear:3", *rate = "sgd:lr=1";
 static volatile int stop;
 
 static tn_epoch figures(tn_comm *with, int epochs, const char *out, bool resume, int64_t batch, tn_status expected)
@@ -19,8 +20,7 @@ static tn_epoch figures(tn_comm *with, int epochs, const char *out, bool resume,
     tn_epoch last;
     char words[128];
     snprintf(words, sizeof words, "early-stopping:patience=50 log:file=means.json%s", more);
-    tn_status status = tn_train("spiral", &last, .model = "linear:10 sigmoid linear:3",
-                                .optimizer = shard ? "momentum:lr=0.1" : "sgd:lr=1",
+    tn_status status = tn_train("spiral", &last, .model = model, .optimizer = shard ? "momentum:lr=0.1" : rate,
                                 .extend = words, .epochs = epochs, .stop = &stop,
                                 .batch = batch, .seed = 3, .device = test_device(), .out = out, .resume = resume,
                                 .comm = with, .shard = shard);
@@ -205,6 +205,38 @@ static void test_ranks_that_disagree(void **state)
     figures(comm, 2, folder, true, BATCH, TN_OK);
 }
 
+/* A step that is too large: each rank tells of its own loss. */
+static void test_not_finite(void **state)
+{
+    (void)state;
+    char expected[64], out[600];
+    snprintf(out, sizeof out, "%s/large", folder);
+    rate = "sgd:lr=1e38";
+    figures(comm, 4, out, false, BATCH, TN_ERR_NAN);
+    snprintf(expected, sizeof expected, size > 1 ? "the loss of rank %d became " : "the loss became ", rank);
+    if (!strstr(tn_error(), expected))
+        fail_msg("rank %d: %s", rank, tn_error());
+    tn_clear_error();
+    rate = "sgd:lr=1";
+}
+
+/* Only rank 0 reads it, and all are told. */
+static void test_snapshot_of_another_model(void **state)
+{
+    (void)state;
+    char out[600];
+    snprintf(out, sizeof out, "%s/another", folder);
+    figures(comm, 1, out, false, BATCH, TN_OK);
+    assert_int_equal(tn_comm_barrier(comm), TN_OK);
+    model = "linear:11 sigmoid linear:3";
+    figures(comm, 2, out, true, BATCH, TN_ERR_VALUE);
+    if (!strstr(tn_error(), "linear:10") || !strstr(tn_error(), "linear:11"))
+        fail_msg("rank %d: %s", rank, tn_error());
+    tn_clear_error();
+    model = "linear:10 sigmoid linear:3";
+    figures(comm, 2, out, true, BATCH, TN_OK);
+}
+
 int main(void)
 {
     if (!ranks_begin(&comm, &rank, &size) || !ranks_folder(comm, folder))
@@ -212,7 +244,9 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_alone), cmocka_unit_test(test_shared_out),
                                        cmocka_unit_test(test_snapshots_between_epochs), cmocka_unit_test(test_stopped),
                                        cmocka_unit_test(test_ranks_that_disagree),
-                                       cmocka_unit_test(test_batch_that_ranks_do_not_divide)};
+                                       cmocka_unit_test(test_batch_that_ranks_do_not_divide),
+                                       cmocka_unit_test(test_not_finite),
+                                       cmocka_unit_test(test_snapshot_of_another_model)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[600];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);

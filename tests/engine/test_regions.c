@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <tanso.h>
 
@@ -284,6 +286,35 @@ static void test_described(void **state)
         assert_int_equal(count_of(drawn, tn_device_name(on[1])), 2);
         free(drawn);
     }
+}
+
+/* Each region's graph and plan are printed, with where it is computed. */
+static void test_dumped(void **state)
+{
+    (void)state;
+    char name[] = "/tmp/tanso-dump-XXXXXX", text[1 << 14], expected[64];
+    int file = mkstemp(name), kept = dup(STDERR_FILENO);
+    assert_true(file >= 0 && kept >= 0);
+    TN_SCOPE {
+        tn_array *x = tn_random_normal(TN_SHAPE(7, 3), .device = on[0]);
+        MUST(tn_eval(x));
+        setenv("TANSO_DUMP", "graph,plan", 1);
+        dup2(file, STDERR_FILENO);
+        tn_status status = tn_eval(tn_sinh(tn_to(tn_cosh(x), on[1])));
+        dup2(kept, STDERR_FILENO);
+        unsetenv("TANSO_DUMP");
+        MUST(status);
+    }
+    ssize_t length = pread(file, text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = 0;
+    close(file);
+    close(kept);
+    remove(name);
+    for (int i = 0; i < 2; i++) {
+        snprintf(expected, sizeof expected, "on %s\n", tn_device_name(on[i]));
+        assert_int_equal(count_of(text, expected), 1);
+    }
+    assert_true(count_of(text, "graph ") >= 2 && strstr(text, "cosh") && strstr(text, "sinh"));
 }
 
 /* What was only described does not count as computed before: the next evaluation would compute more than is asked. */
@@ -588,9 +619,9 @@ int main(void)
     tn_set_compile(TN_COMPILE_NEVER); /* where there is another way: it is the regions that are tested */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_found_again), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_recorded),      cmocka_unit_test(test_described),   cmocka_unit_test(test_zero_slopes),
-        cmocka_unit_test(test_described_only),  cmocka_unit_test(test_side_by_side),  cmocka_unit_test(test_same_root),
-        cmocka_unit_test(test_training),      cmocka_unit_test(test_all_or_none),
+        cmocka_unit_test(test_recorded), cmocka_unit_test(test_described), cmocka_unit_test(test_dumped),
+        cmocka_unit_test(test_described_only), cmocka_unit_test(test_zero_slopes), cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_same_root), cmocka_unit_test(test_training), cmocka_unit_test(test_all_or_none),
         cmocka_unit_test(test_state_in_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
