@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Transfers between GPUs of several processes by NCCL: a shared object of its own beside libtanso.so, loaded where ranks
-# have something on GPUs. It needs NCCL's header alone; the library is opened by name, and nothing of libtanso.so used.
+# have something on GPUs. It needs headers alone, NCCL's and CUDA's; libraries are opened by name, and nothing of
+# libtanso.so is used.
 
 option(TANSO_WITH_NCCL "Build the NCCL plug-in where nccl.h and CUDA's headers are found" ON)
 set(TANSO_NCCL "off: TANSO_WITH_NCCL is off")
@@ -17,7 +18,9 @@ endif()
 
 if(TANSO_WITH_NCCL AND CUDA_NCCL_INCLUDE_DIR AND CUDA_CUDA_RUNTIME_INCLUDE_DIR)
     set(TANSO_NCCL "on, ${CUDA_NCCL_INCLUDE_DIR}")
-    add_library(tanso_nccl MODULE ${PROJECT_SOURCE_DIR}/src/backends/nccl/nccl.c)
+    add_library(tanso_nccl MODULE
+        ${PROJECT_SOURCE_DIR}/src/backends/nccl/nccl.c ${PROJECT_SOURCE_DIR}/src/backends/nccl/peers.c)
+    tanso_embed(tanso_nccl ${PROJECT_SOURCE_DIR}/src/backends/nccl/peers.cuh nccl_peers)
     set_target_properties(tanso_nccl PROPERTIES OUTPUT_NAME tanso-nccl)
     target_include_directories(tanso_nccl PRIVATE
         ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${TANSO_GENERATED_DIR})

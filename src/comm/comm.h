@@ -97,6 +97,8 @@ void tn__lookout_end(tn__lookout *lookout);
 /* Whether elements on this device go from there to the other ranks' devices: all ranks of a call get the same answer.
  * The first time they connect them. TN_OK, or what is wrong. */
 tn_status tn__comm_link(tn_comm *comm, tn__device *device, const char *operation, bool *linked);
+/* Has two ranks of one host, whose devices are connected, look whether each reaches the other's memory (reach.c). */
+tn_status tn__link_reach(tn_comm *comm, const tn__link_transport *transport, tn__link *link, const char *operation);
 /* Whether a link takes a call. */
 bool tn__link_takes(const tn_comm *comm, tn__transfer_kind kind, tn_comm_op op, tn_dtype dtype);
 /* What a transfer reads and writes: storages of the link's device; NULL: it gives, or gets, nothing. */

@@ -179,11 +179,20 @@ static bool enter(void *given)
     return entered;
 }
 
+static void *kernel(void *given, const char *text, const char *name)
+{
+    tn__device *device = given;
+    void *made = device->ops->streams->stream_kernel(device, text, name);
+    if (!made)
+        tn_clear_error();
+    return made;
+}
+
 static tn_status join(tn__linked *linked, const tn__link_name *name, const char *operation)
 {
     tn__why why = {""};
     const tn__comm_place *place = &linked->comm->place;
-    const tn__link_place here = {.enter = enter, .device = linked->device};
+    const tn__link_place here = {.enter = enter, .kernel = kernel, .device = linked->device};
     if (linked->device->ops->streams->stream_enter(linked->device) != TN_OK)
         return tn__comm_break(linked->comm, true);
     linked->link = linked->transport->join(name, place->rank, place->size, &here, &why);
@@ -192,6 +201,8 @@ static tn_status join(tn__linked *linked, const tn__link_name *name, const char 
         return tn__comm_break(linked->comm, true);
     }
     tn_status status = await_link(linked, operation, "the connecting of GPUs");
+    if (status == TN_OK)
+        status = tn__link_reach(linked->comm, linked->transport, linked->link, operation);
     if (status != TN_OK) {
         linked->transport->free(linked->link, true);
         linked->link = NULL;

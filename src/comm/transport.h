@@ -91,9 +91,11 @@ typedef struct tn__link_name {
     char bytes[128];
 } tn__link_name;
 
-/* The device that is connected; `enter` makes its context that of the thread that calls. */
+/* The device that is connected; `enter` makes its context that of the thread that calls, `kernel` makes a kernel of a
+ * text, in the driver's form, or NULL. */
 typedef struct tn__link_place {
     bool (*enter)(void *device);
+    void *(*kernel)(void *device, const char *text, const char *name);
     void *device;
 } tn__link_place;
 
@@ -112,6 +114,11 @@ typedef struct tn__link_transport {
     bool (*make_name)(tn__link_name *name, tn__why *why);
     /* Begins to connect a device; tested until it is done. NULL with why not. */
     tn__link *(*join)(const tn__link_name *name, int rank, int size, const tn__link_place *place, tn__why *why);
+    /* Between two ranks of one host: what the other one needs in order to reach this one's memory; then whether it has
+     * been reached by that; then, what both have found, whether transfers may use it. */
+    bool (*show)(tn__link *link, tn__link_name *own);
+    bool (*reach)(tn__link *link, const tn__link_name *other);
+    void (*agree)(tn__link *link, bool reached);
     /* Puts transfers, whose addresses are the device's, on a stream as one; tested until they are there. The list lasts
      * until then. False with why not. */
     bool (*start)(tn__link *link, const tn__transfer *transfers, int count, void *stream, tn__why *why);

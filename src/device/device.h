@@ -105,6 +105,9 @@ typedef struct tn__stream_ops {
     void *(*stream_take)(tn__device *device);
     void (*stream_give)(tn__device *device);
     tn_status (*stream_enter)(tn__device *device); /* makes the device's context current in this thread */
+    /* A kernel of a text in the device's language, in the driver's form, to be put on a stream that was taken. It lasts
+     * as long as the device; NULL with a latched error. */
+    void *(*stream_kernel)(tn__device *device, const char *text, const char *name);
 } tn__stream_ops;
 
 struct tn__device {

@@ -5,6 +5,7 @@
  * stream. A call of such a one returns at once but where it waits for the other ranks, who may never come: when a
  * communicator is made or ends, and in the first transfer of a kind and size, for which NCCL makes its connections. So
  * those are done by a thread of their own, while the library looks around; and what is under way can be called off.
+ * What is small between two ranks is a kernel of our own: peers.c.
  */
 #include <dlfcn.h>
 #include <nccl.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backends/nccl/peers.h"
 #include "comm/transport.h"
 #include "tn_build_config.h"
 
@@ -44,6 +46,7 @@ struct tn__link {
     ncclComm_t comm;
     int rank, size;
     tn__link_place place;
+    tn__peers peers;
     ncclUniqueId id;
     /* The call that a thread of its own is in, of what, and what came of it. Once it is given up, its thread is the
      * link's owner. */
@@ -253,6 +256,8 @@ static bool comes_back(const tn__link *link)
 
 static ncclResult_t end_in_order(tn__link *link)
 {
+    if (!tn__peers_end(&link->peers))
+        return ncclSystemError;
     ncclResult_t result = nccl.ncclCommFinalize(link->comm);
     return result == ncclSuccess ? nccl.ncclCommDestroy(link->comm) : result;
 }
@@ -263,6 +268,8 @@ static void let_go(tn__link *link, bool broken)
     tn__why why;
     errand_state before = GOING;
     bool ended = !broken && send_out(link, end_in_order, &why) && comes_back(link) && link->result == ncclSuccess;
+    if (!ended)
+        tn__peers_call_off(&link->peers);
     if (!ended && link->comm) {
         nccl.ncclCommAbort(link->comm);
         comes_back(link);
@@ -270,6 +277,14 @@ static void let_go(tn__link *link, bool broken)
     if (!atomic_compare_exchange_strong(&link->state, &before, GIVEN_UP))
         free(link);
 }
+
+/* ---- the other rank's memory ---- */
+
+static bool show(tn__link *link, tn__link_name *own) { return tn__peers_show(&link->peers, &link->place, own); }
+
+static bool reach(tn__link *link, const tn__link_name *other) { return tn__peers_reach(&link->peers, other); }
+
+static void agree(tn__link *link, bool reached) { tn__peers_agree(&link->peers, reached); }
 
 /* ---- transfers ---- */
 
@@ -352,6 +367,8 @@ static uint64_t bit_of(const tn__transfer *transfers, int count)
 
 static bool start(tn__link *link, const tn__transfer *transfers, int count, void *stream, tn__why *why)
 {
+    if (count == 1 && tn__peers_take(&link->peers, transfers))
+        return tn__peers_sum(&link->peers, transfers, stream, why);
     uint64_t *begun = &link->begun[transfers->kind][transfers->dtype], bit = bit_of(transfers, count);
     if (*begun & bit)
         return !fails(link, put_all(link, transfers, count, stream), "starting it", why);
@@ -370,6 +387,9 @@ const tn__link_transport tn__link_plugin = {.version = TN_BUILD_VERSION,
                                             .takes = takes,
                                             .make_name = make_name,
                                             .join = join,
+                                            .show = show,
+                                            .reach = reach,
+                                            .agree = agree,
                                             .start = start,
                                             .test = test,
                                             .free = let_go};

@@ -122,6 +122,19 @@ static void stream_give(tn__device *owner)
 
 static tn_status stream_enter(tn__device *owner) { return tn__cuda_enter_held(tn__cuda_of(owner), "comm"); }
 
+static void *stream_kernel(tn__device *owner, const char *text, const char *name)
+{
+    tn__cuda_device *device = tn__cuda_of(owner);
+    tn__cuda_module *module;
+    CUfunction kernel;
+    tn_status status = tn__cuda_enter_held(device, "comm");
+    if (status == TN_OK)
+        status = tn__cuda_module_load(device, text, &module);
+    if (status == TN_OK)
+        status = tn__cuda_module_function(device, module, name, &kernel);
+    return status == TN_OK ? kernel : NULL;
+}
+
 const tn__stream_ops tn__cuda_streams = {
     .stream_new = tn__cuda_stream_new,
     .stream_free = tn__cuda_stream_free,
@@ -137,4 +150,5 @@ const tn__stream_ops tn__cuda_streams = {
     .stream_take = stream_take,
     .stream_give = stream_give,
     .stream_enter = stream_enter,
+    .stream_kernel = stream_kernel,
 };
