@@ -87,7 +87,7 @@ set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/cpu.c ${PROJECT_SOURC
 # Loops over elements, which -O2 leaves scalar; a Fourier transform of 2^20 numbers takes two thirds of the time.
 set(loops base/move functions/functions functions/float functions/fma functions/integer functions/complex
     linalg/lapack linalg/fft matmul/dot matmul/plain reference/histogram reference/index reference/map
-    reference/reduce reference/sort_scan sort/radix sort/search sort/sort)
+    reference/recurrence reference/reduce reference/sort_scan sort/radix sort/search sort/sort)
 list(TRANSFORM loops REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/backends/cpu/\\1.c")
 set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
 # As kernels are compiled on processors that have them.

@@ -26,7 +26,8 @@ static const uint8_t tn__attribute_of[] = {
     [TN__KIND_PART] = TN__ATTRIBUTE_NONE, /* no node is one */
     [TN__KIND_LIBRARY] = TN__ATTRIBUTE_LIST,  [TN__KIND_SORT_SCAN] = TN__ATTRIBUTE_LIST,
     [TN__KIND_CUSTOM] = TN__ATTRIBUTE_NONE,   [TN__KIND_TIED] = TN__ATTRIBUTE_LIST,
-    [TN__KIND_CONVOLVE] = TN__ATTRIBUTE_LIST, /* the last kind */
+    [TN__KIND_CONVOLVE] = TN__ATTRIBUTE_LIST,
+    [TN__KIND_RECURRENCE] = TN__ATTRIBUTE_LIST, /* the last kind */
 };
 
 typedef struct tn__entry {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks of recurrent layers over sequences. The products of the inputs of all steps are one; the steps themselves are
- * recorded one after another. Sequences of several lengths are masked: a step beyond an end changes no state and gives
- * zeros, so that both directions meet each sequence's end where it is.
+ * one operation where the device has it and that is sooner done, else recorded one after another. Sequences of several
+ * lengths are masked: a step beyond an end changes no state and gives zeros, so that both directions meet each
+ * sequence's end where it is.
  */
 #include "nn/rnn.h"
 
 #include <inttypes.h>
 #include <tanso/array.h>
+#include "array/build_recurrence.h"
 
 typedef tn__rnn rnn;
 
@@ -57,15 +59,73 @@ static tn__node *zoned(const run *r, tn__node *before, tn__node *next)
     return tn__zoneout(before, next, r->net->zoneout, !r->layer->evaluating, NULL);
 }
 
+/* ---- all steps as one operation ---- */
+
+static bool is_whole(const run *r, tn__recurrence *of, const tn__node *gx, bool bias, bool backwards)
+{
+    *of = (tn__recurrence){.kind = r->row->whole, .steps = r->steps, .rows = r->rows, .units = r->net->units,
+                           .bias = bias, .lengths = r->lengths != NULL, .backwards = backwards};
+    return r->row->whole >= 0 && r->net->zoneout == 0 && !r->net->peepholes &&
+           tn__recurrence_suits(of, (tn_dtype)gx->dtype, gx->device);
+}
+
+/* The number of steps of each row, in each column, as the operation wants it. */
+static tn__node *lengths_as(const run *r, const tn__node *state)
+{
+    tn__node *counts = tn__cast(r->lengths, (tn_dtype)state->dtype);
+    return tn__node_is_error(counts) ? counts : tn__expand(counts, state->shape);
+}
+
+/* y (steps, N, units), but zeros beyond each row's length. */
+static tn__node *within_lengths(const run *r, tn__node *y)
+{
+    TN__PASS_ERROR(y);
+    const tn__shape *shape = tn__shape_intern(3, (int64_t[]){r->steps, 1, 1});
+    if (!shape)
+        TN__REFUSE(TN_ERR_MEMORY, r->row->name, "no memory for a shape");
+    return tn__only_where(map2(GREATER, r->lengths, tn__iota(shape, 0, y->device)), y);
+}
+
+/* s begins with the first states, and ends with the last ones. */
+static tn__node *all_steps(const run *r, const tn__recurrence *of, tn__node *gx, tn__rnn_step *s)
+{
+    tn_dtype dtype = (tn_dtype)gx->dtype;
+    tn__node *state[3] = {s->h}, *weights[] = {s->u, s->b};
+    tn__node *error = tn__first_error(3, (tn__node *[]){s->h, s->c, s->b});
+    int states = 1, first = of->backwards ? 0 : 1;
+    if (error)
+        return error;
+    if (s->c)
+        state[states++] = s->c;
+    if (r->lengths)
+        state[states++] = lengths_as(r, s->h);
+    if (s->b)
+        weights[1] = tn__spread(s->b, 0);
+    tn__node *all = tn__recur(of, gx, tn__cast(tn__joined(1 + (s->b != NULL), weights, 0), dtype),
+                              tn__joined(states, state, 0));
+    s->h = tn__recurrence_part(of, all, 0, first * of->steps, 1);
+    s->c = s->c ? tn__recurrence_part(of, all, 1, first * of->steps, 1) : NULL;
+    tn__node *y = tn__reshape(tn__recurrence_part(of, all, 0, first, of->steps), 3,
+                              (int64_t[]){r->steps, r->rows, r->net->units});
+    return r->lengths ? within_lengths(r, y) : y;
+}
+
 /* One layer in one direction; its output is (steps, N, units). */
 static tn__node *pass(const run *r, int at, tn__node *x, bool backwards)
 {
+    tn__recurrence of;
     tn__node *gx = inputs_of(r, at, x);
     TN__PASS_ERROR(gx);
     tn__rnn_step s = {.u = slot_of(r, at, TN__RNN_U), .b = r->row->apart ? slot_of(r, at, TN__RNN_C) : NULL,
                       .peepholes = slot_of(r, at, TN__RNN_P), .units = r->net->units};
     s.h = first_state(r, r->h, at, gx);
     s.c = r->row->cell ? first_state(r, r->c, at, gx) : NULL;
+    if (is_whole(r, &of, gx, s.b != NULL, backwards)) {
+        tn__node *y = all_steps(r, &of, gx, &s);
+        r->last_h[at] = tn__spread(s.h, 0);
+        r->last_c[at] = s.c ? tn__spread(s.c, 0) : NULL;
+        return y;
+    }
     for (int64_t i = 0; i < r->steps; i++) {
         int64_t step = backwards ? r->steps - 1 - i : i;
         s.gx = tn__piece(gx, 0, step * r->rows, r->rows);

@@ -24,6 +24,7 @@ typedef struct tn__rnn_row {
     bool cell;     /* it has a state c */
     bool apart;    /* b of h is no part of gx */
     tn__rnn_function step;
+    int whole;     /* its tn__recurrence_kind, or -1: it has none, and is always recorded step by step */
 } tn__rnn_row;
 
 /* By tn_rnn_kind. */

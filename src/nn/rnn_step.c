@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <tanso/array.h>
 #include "nn/activation.h"
+#include "ops/recurrence.h"
 
 static tn__node *gate(tn__node *gates, int64_t units, int i) { return tn__piece(gates, 1, i * units, units); }
 
@@ -84,12 +85,12 @@ static tn__node *gru_before_step(const tn__rnn_step *s, tn__node **c)
 }
 
 const tn__rnn_row tn__rnn_rows[TN_RNN_KIND_COUNT] = {
-    [TN_RNN_TANH] = {"rnn", 1, false, false, tanh_step},
-    [TN_RNN_RELU] = {"rnn_relu", 1, false, false, relu_step},
-    [TN_RNN_LSTM] = {"lstm", 4, true, false, lstm_step},
-    [TN_RNN_GRU] = {"gru", 3, false, true, gru_step},
-    [TN_RNN_MGU] = {"mgu", 2, false, false, mgu_step},
-    [TN_RNN_GRU_BEFORE] = {"gru_before", 3, false, false, gru_before_step},
+    [TN_RNN_TANH] = {"rnn", 1, false, false, tanh_step, TN__RECUR_TANH},
+    [TN_RNN_RELU] = {"rnn_relu", 1, false, false, relu_step, TN__RECUR_RELU},
+    [TN_RNN_LSTM] = {"lstm", 4, true, false, lstm_step, TN__RECUR_LSTM},
+    [TN_RNN_GRU] = {"gru", 3, false, true, gru_step, TN__RECUR_GRU},
+    [TN_RNN_MGU] = {"mgu", 2, false, false, mgu_step, -1},
+    [TN_RNN_GRU_BEFORE] = {"gru_before", 3, false, false, gru_before_step, -1},
 };
 
 /* ---- public steps ---- */

@@ -29,7 +29,8 @@ typedef enum tn__kind {
     TN__KIND_USER,
     TN__KIND_CUSTOM,
     TN__KIND_TIED,
-    TN__KIND_CONVOLVE
+    TN__KIND_CONVOLVE,
+    TN__KIND_RECURRENCE
 } tn__kind;
 
 typedef enum tn__types {

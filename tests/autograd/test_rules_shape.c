@@ -320,7 +320,7 @@ static void test_nothing_left_out(void **state)
                              TN__OP_WINDOWS /* in tests/numpy */,
                              TN__OP_UPDATE,  TN__OP_GATHER,  TN__OP_MATMUL, TN__OP_SCATTER_ADD,
                              TN__OP_SCATTER_SET /* in tests/numpy */, TN__OP_TRANSFER /* in test_backward.c */,
-                             TN__OP_COLLECTIVE /* in tests/comm */};
+                             TN__OP_COLLECTIVE /* in tests/comm */, TN__OP_RECUR, TN__OP_RECUR_BACK /* in tests/nn */};
     int others = 0;
     for (int op = 0; op < TN__OP_COUNT; op++)
         others += tn__rules[op] && tn__ops[op].kind != TN__KIND_MAP &&

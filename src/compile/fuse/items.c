@@ -117,6 +117,7 @@ static bool is_single(const tn__fuser *f, int v)
     case TN__KIND_SORT_SCAN:
     case TN__KIND_LIBRARY:
     case TN__KIND_CONVOLVE:
+    case TN__KIND_RECURRENCE:
     case TN__KIND_UPDATE:
     case TN__KIND_PART:
     case TN__KIND_CONST:

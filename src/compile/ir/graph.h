@@ -92,7 +92,7 @@ static inline bool tn__kind_is_library(int kind)
 {
     return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE ||
            kind == TN__KIND_PART || kind == TN__KIND_TRANSFER || kind == TN__KIND_SORT_SCAN ||
-           kind == TN__KIND_LIBRARY || kind == TN__KIND_CONVOLVE;
+           kind == TN__KIND_LIBRARY || kind == TN__KIND_CONVOLVE || kind == TN__KIND_RECURRENCE;
 }
 
 /* Multiplications and additions of a convolution, CONV or CONVOLVE or one of their gradients. */

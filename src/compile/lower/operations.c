@@ -334,7 +334,7 @@ bool tn__lower_value(tn__draft *draft, int v)
     } else if (tn__value_kind(value) == TN__KIND_GATHER || tn__value_kind(value) == TN__KIND_SCATTER) {
         step->step.axes = 1u << value->attr.axis;
     } else if (tn__value_kind(value) == TN__KIND_SORT_SCAN || tn__value_kind(value) == TN__KIND_LIBRARY ||
-               tn__value_kind(value) == TN__KIND_CONVOLVE) {
+               tn__value_kind(value) == TN__KIND_CONVOLVE || tn__value_kind(value) == TN__KIND_RECURRENCE) {
         step->step.compute = draft->graph->value[value->in[0]].dtype;
         if (value->attr.ints && !set_modes(&step->step, value->attr.ints))
             return false;

@@ -25,6 +25,7 @@
 #define KIND_CUSTOM   TN__CPU_NONE
 #define KIND_TIED     TN__CPU_NONE
 #define KIND_CONVOLVE TN__CPU_CONVOLVE
+#define KIND_RECURRENCE TN__CPU_RECURRENCE
 
 const tn__cpu_op_info tn__cpu_ops[TN__OP_COUNT] = {
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, props, EXPR, doc) \

@@ -17,6 +17,7 @@ typedef enum tn__cpu_kind {
     TN__CPU_LIBRARY,
     TN__CPU_MATMUL,
     TN__CPU_CONVOLVE,
+    TN__CPU_RECURRENCE,
     TN__CPU_NONE, /* leaves, views and transfers: never a step */
     TN__CPU_KIND_COUNT
 } tn__cpu_kind;

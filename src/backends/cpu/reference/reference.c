@@ -18,8 +18,9 @@ tn_status tn__cpu_prepare_operation(tn__cpu_step *step)
         [TN__CPU_REDUCE] = tn__cpu_prepare_reduce,     [TN__CPU_POSITION] = tn__cpu_prepare_position,
         [TN__CPU_GENERATE] = tn__cpu_prepare_generate, [TN__CPU_GATHER] = tn__cpu_prepare_gather,
         [TN__CPU_SCATTER] = tn__cpu_prepare_scatter,   [TN__CPU_MATMUL] = tn__cpu_prepare_matmul,
-        [TN__CPU_SORT_SCAN] = tn__cpu_prepare_sort_scan,         [TN__CPU_LIBRARY] = tn__cpu_prepare_library,
-        [TN__CPU_CONVOLVE] = tn__cpu_prepare_convolution, [TN__CPU_NONE] = prepare_none};
+        [TN__CPU_SORT_SCAN] = tn__cpu_prepare_sort_scan, [TN__CPU_LIBRARY] = tn__cpu_prepare_library,
+        [TN__CPU_CONVOLVE] = tn__cpu_prepare_convolution, [TN__CPU_RECURRENCE] = tn__cpu_prepare_recurrence,
+        [TN__CPU_NONE] = prepare_none};
 
     const tn__step *s = step->step;
     if (s->op < 0 || s->op >= TN__OP_COUNT)
