@@ -293,11 +293,13 @@ static void fold_streams(tn__printer *p, const tn__gpu_form *f, int r)
 static bool ends_there(const tn__nest *n) { return n->part != TN__PART_WHOLE || tn__nest_passes(n) == 1; }
 
 /* Combines the rows of a block by halves: through shared memory while the other half is another warp's, then by
- * shuffles, which need no barrier; but positions go through shared memory to the end. */
+ * shuffles, which need no barrier; but positions, and deviations, whose words are too many for that, go through shared
+ * memory to the end. */
 void tn__gpu_combine_down(tn__printer *p, const tn__gpu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
         bool position = tn__ops[p->nest->reduction[r].op].props & TN_ARG;
+        bool shuffled = !position && !p->nest->reduction[r].about_mean;
         const char *type = tn__gpu_sum_type(p, f, r), *sum = tn__gpu_sum(p->nest, f, r);
         if (p->nest->reduction[r].level != level)
             continue;
@@ -315,7 +317,7 @@ void tn__gpu_combine_down(tn__printer *p, const tn__gpu_form *f, int level)
             tn__line(p, "for (int u = 0; u < %d; u++) place[@thread].e[u] = at%d[u];", f->width, r);
         tn__line(p, "}");
         tn__line(p, "int h = down / 2;");
-        tn__line(p, "for (; h%s; h /= 2) {", position ? "" : " * across >= 32");
+        tn__line(p, "for (; h%s; h /= 2) {", shuffled ? " * across >= 32" : "");
         tn__line(p, "@barrier;");
         tn__line(p, "if (cy < h) {");
         tn__line(p, "const int other = @thread + h * across;");
@@ -333,7 +335,7 @@ void tn__gpu_combine_down(tn__printer *p, const tn__gpu_form *f, int level)
         tn__line(p, "}");
         tn__line(p, "}");
         tn__line(p, "}");
-        if (!position) {
+        if (shuffled) {
             tn__line(p, "for (; h; h /= 2) {");
             tn__line(p, "@unroll");
             tn__line(p, "for (int u = 0; u < %d; u++)", f->width);
@@ -342,7 +344,7 @@ void tn__gpu_combine_down(tn__printer *p, const tn__gpu_form *f, int level)
             tn__line(p, "}");
         }
         if (!ends_there(p->nest)) {
-            if (!position) {
+            if (shuffled) {
                 tn__line(p, "if (cy == 0) {");
                 tn__line(p, "for (int u = 0; u < %d; u++) part[@thread].e[u] = %s%d[u];", f->width, sum, r);
                 tn__line(p, "}");
