@@ -52,9 +52,11 @@ TN_API void tn_clear_grad(tn_array *x);
 /* Points x's gradient at `grad`'s value (shape and dtype of x): what gradient hooks do. */
 TN_API tn_status tn_set_grad(tn_array *x, const tn_array *grad);
 /* dy/dxs[i] into out[i], as new arrays of the scope, touching no stored gradient and letting no graph go. xs need no
- * marks, but an unmarked one is only found while what lies between it and y is not evaluated. TN_ERR_STATE, and error
- * arrays in out, if y does not depend on one of them; but what create_graph gave depends on its xs[i], if only
- * with the derivative 0, and on the others, where they are fewer than 20. */
+ * marks, but an unmarked one is only found while what lies between it and y is not evaluated. What was recorded without
+ * gradients (TN_NO_GRAD, or gradients without create_graph) is constant; only where nothing else leads to any of xs is
+ * it gone through, while it is not evaluated. TN_ERR_STATE, and error arrays in out, if y does not depend on one of
+ * them; but what create_graph gave depends on its xs[i], if only with the derivative 0, and on the others, where they
+ * are fewer than 20. */
 TN_API tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph,
                               tn_array **out);
 

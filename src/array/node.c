@@ -87,7 +87,9 @@ static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *sha
                                  tn__node *const *in, const tn__attr *attr, uint32_t depth, int flags)
 {
     flags &= TN__NODE_NEEDS_GRAD | TN__NODE_LOOKS;
-    if (flags && !(tn__ops[op].differentiable && tn__dtype_inexact(dtype) && tn__no_grad_depth == 0))
+    if (__builtin_expect(tn__no_grad_depth > 0, 0))
+        flags = (flags & TN__NODE_LOOKS) | TN__NODE_NO_GRAD;
+    else if (flags && !(tn__ops[op].differentiable && tn__dtype_inexact(dtype)))
         flags &= TN__NODE_LOOKS;
     tn__node *node = temporary_new(op, dtype, flags, shape, device, arity > TN__MAX_ARITY);
     if (__builtin_expect(node == NULL, 0))

@@ -51,7 +51,9 @@ static inline __attribute__((always_inline)) tn_array *record(tn__thread *self, 
     tn__node *node = tn__slab_take_listed(&self->slabs[TN__SLAB_NODE], TN__SLAB_NODE);
     tn__handle *x = tn__slab_take_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY);
     int flags = (arity == 2 ? a->flags | b->flags : a->flags) & (TN__NODE_NEEDS_GRAD | TN__NODE_LOOKS);
-    if (flags && (!(manner & DIFFERENTIABLE) || tn__no_grad_depth))
+    if (__builtin_expect(tn__no_grad_depth > 0, 0))
+        flags = (flags & TN__NODE_LOOKS) | TN__NODE_NO_GRAD;
+    else if (flags && !(manner & DIFFERENTIABLE))
         flags &= TN__NODE_LOOKS;
     tn__node_begin(self, node, op, manner & TRUTH ? TN_BOOL : (tn_dtype)a->dtype, flags, a->shape, a->device);
     node->arity = (uint8_t)arity;

@@ -268,8 +268,8 @@ tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts)
     return status;
 }
 
-/* Lists the steps from y down to xs, and where each of these is; *all: every one was reached. */
-static tn_status list_to(tape *t, tn__node *y, int count, tn__node *const *xs, uint32_t *found, bool *all)
+/* Lists the steps from y down to xs, and where each of these is; *reached: how many are. */
+static tn_status list_to(tape *t, tn__node *y, int count, tn__node *const *xs, uint32_t *found, int *reached)
 {
     tn__marks_begin(&t->marks);
     t->count = t->input_count = t->depth = 0;
@@ -278,32 +278,36 @@ static tn_status list_to(tape *t, tn__node *y, int count, tn__node *const *xs, u
         status = tn__tape_aim(t, xs[i]);
     if (status == TN_OK)
         status = tn__tape_list(t, y);
-    *all = true;
+    *reached = 0;
     for (int i = 0; i < count && status == TN_OK; i++) {
         found[i] = tn__tape_step_of(t, xs[i]);
-        *all = *all && found[i] != ELSEWHERE;
+        *reached += found[i] != ELSEWHERE;
     }
     return status;
 }
 
 /*
- * Where all xs are marked, first through marks, so that what was recorded without gradients is constant; else, or where
- * one is not reached so, through everything. A part of a larger graph is gone through as backward goes through all of
- * it: by marks.
+ * Where all xs are marked, first through marks, which is the shortest way. Else, or where one is not reached so,
+ * through everything but what was recorded without gradients, which is constant, as it is to backward; and where that
+ * leads to none of xs, as where all was recorded so, through everything. A part of a larger graph is gone through as
+ * backward goes through all of it: by marks.
  */
 static tn_status list_paths(tape *t, tn__node *y, int count, tn__node *const *xs, uint32_t *found)
 {
-    bool all = false;
+    int reached = 0;
     tn_status status = TN_OK;
     t->by_flags = true;
     if (t->partial)
-        return list_to(t, y, count, xs, found, &all);
+        return list_to(t, y, count, xs, found, &reached);
     for (int i = 0; i < count; i++)
         t->by_flags = t->by_flags && xs[i]->flags & TN__NODE_NEEDS_GRAD;
     if (t->by_flags)
-        status = list_to(t, y, count, xs, found, &all);
+        status = list_to(t, y, count, xs, found, &reached);
     t->by_flags = false;
-    return status != TN_OK || all ? status : list_to(t, y, count, xs, found, &all);
+    if (status == TN_OK && reached < count)
+        status = list_to(t, y, count, xs, found, &reached);
+    t->whole = reached == 0;
+    return status == TN_OK && t->whole ? list_to(t, y, count, xs, found, &reached) : status;
 }
 
 tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int count,
@@ -346,8 +350,9 @@ static tn_status gradients(const tn_array *y, int count, const tn_array *const *
     for (int i = 0; i < count && status == TN_OK; i++)
         if (!nodes[i])
             status = tn__fail(TN_ERR_STATE, operation,
-                              "the output does not depend on xs[%d] (or what lies between was evaluated or detached); "
-                              "mark it with tn_requires_grad before computing with it",
+                              "the output does not depend on xs[%d] (or what lies between was evaluated, detached, or "
+                              "recorded without gradients, as in TN_NO_GRAD); mark it with tn_requires_grad before "
+                              "computing with it",
                               i);
     int depth = tn__no_grad_depth;
     tn__no_grad_depth = 0;

@@ -36,6 +36,11 @@ static bool is_target(const tape *t, const tn__node *node)
     return tn__marks_find(&t->marks, node, &low) && low == TARGET;
 }
 
+static int flows_to(const tape *t, const tn__node *node)
+{
+    return node->flags & TN__NODE_NO_GRAD && !t->whole ? 0 : tn__flows_to(node);
+}
+
 static bool is_worth_visiting(const tape *t, const tn__node *node)
 {
     uint32_t low = 0;
@@ -45,14 +50,14 @@ static bool is_worth_visiting(const tape *t, const tn__node *node)
         return low == TARGET;
     if (t->by_flags)
         return true;
-    return tn__flows_to(node) > 0 && tn__dtype_inexact((tn_dtype)node->dtype);
+    return flows_to(t, node) > 0 && tn__dtype_inexact((tn_dtype)node->dtype);
 }
 
 static tn_status push(tape *t, tn__node *node)
 {
     if (!tn__grow((void **)&t->stack, &t->stack_capacity, t->depth + 1, sizeof *t->stack))
         return tn__fail_memory(t->operation, (t->depth + 1) * sizeof *t->stack);
-    t->stack[t->depth++] = (visit){node, 0, t->partial && is_target(t, node) ? 0 : tn__flows_to(node)};
+    t->stack[t->depth++] = (visit){node, 0, t->partial && is_target(t, node) ? 0 : flows_to(t, node)};
     return TN_OK;
 }
 

@@ -44,6 +44,7 @@ typedef struct tn__tape {
     const char *operation;
     bool leaves; /* the targets are the leaves; else nodes marked so */
     bool by_flags; /* only what was recorded for backward is gone through */
+    bool whole;    /* what was recorded without gradients is gone through, too */
     bool partial; /* the graph is a part of a larger one, which begins at the targets: nothing below them is visited */
     bool create_graph;
     bool lets_go; /* the graph goes when it is done */

@@ -100,9 +100,8 @@ tn__node *tn__pseudo_inverse(tn__node *a, tn__node *const part[3], tn__node *inv
     tn__node *y = tn__matmul_node(tn__binary(TN__OP_MULTIPLY, tn__adjoint(part[2]), inverse), tn__adjoint(part[0]));
     tn__no_grad_depth--;
     TN__PASS_ERROR(y);
-    return a->flags & TN__NODE_NEEDS_GRAD ? tn__node_new(TN__OP_PINV, (tn_dtype)y->dtype, y->shape, y->device, 2,
-                                                         (tn__node *[]){y, a}, (tn__attr){.raw = {0}})
-                                          : y;
+    return tn__node_new(TN__OP_PINV, (tn_dtype)y->dtype, y->shape, y->device, 2, (tn__node *[]){y, a},
+                        (tn__attr){.raw = {0}});
 }
 
 static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
@@ -121,7 +120,7 @@ static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
     tn__singular_vectors(a, opts && opts->hermitian, part);
     tn__node *inverse = tn__inverted_values(part[1], TN__OPTION(opts, rcond, 1e-15), NULL);
     tn__no_grad_depth--;
-    if (opts && opts->hermitian && a->flags & TN__NODE_NEEDS_GRAD)
+    if (opts && opts->hermitian)
         a = tn__with(TN__OP_MULTIPLY, tn__binary(TN__OP_ADD, a, tn__adjoint(a)), 0.5);
     return tn__pseudo_inverse(a, part, inverse);
 }
