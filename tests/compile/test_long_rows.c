@@ -119,6 +119,29 @@ static void test_logarithm(void **state)
     }
 }
 
+/* Few rows, as a vector that is divided by its norm, too long for registers: no block goes through one of them by
+ * itself. What it comes to is known before the next kernel goes through it. */
+static void test_few(void **state)
+{
+    (void)state;
+    static const struct {
+        bool clusters;
+        int rows, columns, steps;
+    } cases[] = {{false, 1, 131072, 1}, {false, 1, 131076, 3}, {true, 1, 131072, 1}, {true, 1, 131076, 3},
+                 {true, 1, 784000, 3},  {true, 8, 140000, 1},  {false, 8, 140000, 3}, {false, 131, 131076, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn__graph graph = {0};
+        const tn__shape *whole = shape(2, cases[i].rows, cases[i].columns), *each = shape(2, cases[i].rows, 1);
+        int x = graph_leaf(&graph, whole, false);
+        int sum = graph_reduce(&graph, TN__OP_SUM, graph_op(&graph, TN__OP_SQUARE, whole, x, -1), 2);
+        int norm = graph_op(&graph, TN__OP_SQRT, each, sum, -1);
+        graph_result(&graph, graph_op(&graph, TN__OP_DIVIDE, whole, x, graph_expand(&graph, norm, whole)));
+        tn__plan *plan = plan_of(&graph, cases[i].clusters);
+        assert_int_equal(plan->program.step_count, cases[i].steps);
+        tn__plan_free(plan);
+    }
+}
+
 /* What a cluster's blocks combine goes to all of them, and no barrier is of one block alone. */
 static void test_text(void **state)
 {
@@ -142,6 +165,7 @@ int main(void)
         cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_two_operands),
         cmocka_unit_test(test_logarithm),
+        cmocka_unit_test(test_few),
         cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

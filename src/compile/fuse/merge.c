@@ -8,6 +8,7 @@
 #define MAX_ACCESSES    48
 #define LOOK_BACK       64 /* nests that each one is tried with: keeps planning linear in the size of the graph */
 #define LONG_ROW        16384 /* elements from which on passes over a row rather are nests of their own */
+#define ENDLESS_ROW     131072 /* the same on a GPU, however few there are: a block takes 10 us for such a one */
 #define PROCESSORS      16 /* of a CPU: whatever there are, the same plan */
 
 /* Are the loops of `row`, which reduces nothing, those that `whole` keeps when it reduces? */
@@ -45,8 +46,10 @@ static bool is_better_apart(const tn__fuser *fuser, const tn__nest *nest)
     int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
     if (!nest->reduced || rows == 0)
         return false;
-    if (tn__nest_passes(nest) > 1 && rows < workers && tn__nest_points(nest) / rows >= LONG_ROW &&
-        tn__nest_points(nest) >= LONG_ROW * workers)
+    int64_t points = tn__nest_points(nest), row = points / rows;
+    bool fill = row >= LONG_ROW && points >= LONG_ROW * workers;
+    bool endless = device->multiprocessors && row > ENDLESS_ROW;
+    if (tn__nest_passes(nest) > 1 && rows < workers && (fill || endless))
         return !(device->clusters && policy && policy->holds_rows(device, nest));
     return policy && policy->needs_splitting(device, nest);
 }
