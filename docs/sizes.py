@@ -5,8 +5,10 @@
 
     sizes.py CHECKOUT [COMMIT]      of the working tree, or as a commit has it
 
-The limits are CONTRIBUTING's aim for files, and what a reader still takes in at one look. By the house's layout: a
-function's body lies between braces in the first column, and a structure between `struct ... {` and a `}` there.
+The limits are CONTRIBUTING's aim for files, and what a reader still takes in at one look. Structures that are an
+interface are counted apart, as they are as wide as what they offer: options, which begin with `const char *_`, and
+tables of functions, with one field at most that is none. By the house's layout: a function's body lies between braces
+in the first column, and a structure between `struct ... {` and a `}` there.
 """
 import pathlib
 import re
@@ -59,19 +61,27 @@ def fields(body):
     return sum(part.count(",") + 1 for part in body.split(";") if part.strip())
 
 
+def is_interface(body):
+    """Whether a structure is options, or a table of functions."""
+    return re.match(r"\s*const char \*_;", body) or fields(body) - len(re.findall(r"\(\*\w+\)\(", body)) <= 1
+
+
 def main(checkout, commit=None):
-    long_files, long_functions, wide = [], [], []
+    long_files, long_functions, wide, interfaces = [], [], [], []
     for path, text in sources(checkout, commit):
         lines = text.count("\n")
         if lines > LINES:
             long_files.append((lines, path))
         if path.endswith((".c", ".h")):
             long_functions += [(count, name, path) for name, count in functions(text)]
-        wide += [(fields(found.group(2)), found.group(1) or found.group(3), path) for found in STRUCTURE.finditer(text)]
-    wide = [structure for structure in wide if structure[0] > FIELDS]
+        for found in STRUCTURE.finditer(text):
+            row = (fields(found.group(2)), found.group(1) or found.group(3), path)
+            if row[0] > FIELDS:
+                (interfaces if is_interface(found.group(2)) else wide).append(row)
     for title, rows in ((f"Files over {LINES} lines", long_files),
                         (f"The {FUNCTIONS} longest functions", sorted(long_functions)[-FUNCTIONS:]),
-                        (f"Structures over {FIELDS} fields", wide)):
+                        (f"Structures over {FIELDS} fields", wide),
+                        (f"Options and tables of functions over {FIELDS} fields", interfaces)):
         print(f"{title}: {len(rows)}")
         for row in sorted(rows, reverse=True):
             print("   ", *row)
