@@ -42,11 +42,13 @@ struct tn__prefetch {
     pthread_mutex_t lock;
     pthread_cond_t emptied, filled;
     struct {
-        tn__batch_buffer *buffer; /* NULL: it could not be gathered */
-        bool ready;
-    } ring[2 * TN__MOST_WORKERS];
-    int slots;           /* of the ring that are used */
-    int head, claimed;   /* the first place, and how many from it on are ready or being filled */
+        struct {
+            tn__batch_buffer *buffer; /* NULL: it could not be gathered */
+            bool ready;
+        } place[2 * TN__MOST_WORKERS];
+        int slots;         /* places that are used */
+        int head, claimed; /* the first place, and how many from it on are ready or being filled */
+    } ring;
     int waiting;         /* workers that sleep */
     bool stop, waits;    /* waits: the taker sleeps until its minibatch is ready */
     unsigned restarts;   /* a minibatch that was begun before a restart is dropped */
@@ -67,13 +69,13 @@ static void go_on_after(tn__prefetch *p, int64_t epoch, int64_t i)
 /* Whatever is ready or being gathered is of no use any more. */
 static void supersede(tn__prefetch *p)
 {
-    for (int i = 0; i < p->claimed; i++) {
-        int place = (p->head + i) % p->slots;
-        if (p->ring[place].ready && p->ring[place].buffer)
-            tn__batch_buffer_give(p->ring[place].buffer);
-        p->ring[place].ready = false;
+    for (int i = 0; i < p->ring.claimed; i++) {
+        int place = (p->ring.head + i) % p->ring.slots;
+        if (p->ring.place[place].ready && p->ring.place[place].buffer)
+            tn__batch_buffer_give(p->ring.place[place].buffer);
+        p->ring.place[place].ready = false;
     }
-    p->claimed = 0;
+    p->ring.claimed = 0;
     p->restarts++;
 }
 
@@ -90,7 +92,7 @@ static void gather_next(worker *w)
 {
     tn__prefetch *p = w->prefetch;
     unsigned restarts = p->restarts;
-    int place = (p->head + p->claimed++) % p->slots;
+    int place = (p->ring.head + p->ring.claimed++) % p->ring.slots;
     int64_t epoch = p->epoch, i = p->next;
     go_on_after(p, epoch, i);
     pthread_mutex_unlock(&p->lock);
@@ -101,9 +103,9 @@ static void gather_next(worker *w)
             tn__batch_buffer_give(buffer);
         return;
     }
-    p->ring[place].buffer = buffer;
-    p->ring[place].ready = true;
-    if (p->waits && place == p->head)
+    p->ring.place[place].buffer = buffer;
+    p->ring.place[place].ready = true;
+    if (p->waits && place == p->ring.head)
         pthread_cond_signal(&p->filled);
 }
 
@@ -113,7 +115,7 @@ static void *work(void *user)
     tn__prefetch *p = w->prefetch;
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
-        if (p->claimed < p->slots) {
+        if (p->ring.claimed < p->ring.slots) {
             gather_next(w);
         } else {
             p->waiting++;
@@ -157,7 +159,7 @@ tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__batch_buffers *bu
     pthread_cond_init(&p->emptied, NULL);
     pthread_cond_init(&p->filled, NULL);
     p->waits = batches->source || workers > 1;
-    p->slots = tn__prefetch_slots(workers);
+    p->ring.slots = tn__prefetch_slots(workers);
     p->buffers = buffers;
     p->epoch = epoch;
     p->next = first;
@@ -178,18 +180,18 @@ tn__batch_buffer *tn__prefetch_take(tn__prefetch *p, int64_t epoch, int64_t i)
 {
     tn__batch_buffer *buffer = NULL;
     pthread_mutex_lock(&p->lock);
-    while (p->waits && !p->ring[p->head].ready)
+    while (p->waits && !p->ring.place[p->ring.head].ready)
         pthread_cond_wait(&p->filled, &p->lock);
-    if (p->ring[p->head].ready) {
-        buffer = p->ring[p->head].buffer;
-        p->ring[p->head].ready = false;
-        p->head = (p->head + 1) % p->slots;
-        p->claimed--;
+    if (p->ring.place[p->ring.head].ready) {
+        buffer = p->ring.place[p->ring.head].buffer;
+        p->ring.place[p->ring.head].ready = false;
+        p->ring.head = (p->ring.head + 1) % p->ring.slots;
+        p->ring.claimed--;
     } else {
         supersede(p);
         go_on_after(p, epoch, i);
     }
-    if (p->waiting && p->claimed <= p->slots / 2)
+    if (p->waiting && p->ring.claimed <= p->ring.slots / 2)
         pthread_cond_broadcast(&p->emptied);
     pthread_mutex_unlock(&p->lock);
     return buffer;

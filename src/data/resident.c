@@ -19,11 +19,13 @@ struct tn__resident {
     bool shuffle;
     /* The order of an epoch, on the device. The next one is drawn bit by bit, with each minibatch some steps, so that
      * an epoch begins without waiting for it. */
-    tn__node *order, *next_order;
-    tn__storage *order_place[2]; /* of their memory, by turns */
-    int turn;
-    int64_t order_epoch, next_epoch;
-    tn__shuffling shuffling;
+    struct {
+        tn__node *now, *next;
+        int64_t epoch, next_epoch;
+        tn__storage *place[2]; /* of their memory, by turns */
+        int turn;
+        tn__shuffling drawn;   /* the next one, as far as it is */
+    } order;
     tn__node *first;    /* where the last minibatch begins: held, so that no step overwrites it and all its kernels may
                            read it */
     int64_t next_first; /* where the minibatch after the last one begins: what its place is when it has been computed */
@@ -74,7 +76,7 @@ static tn__node *upload(const void *data, tn_dtype dtype, const tn__shape *shape
 static tn__node *upload_order(tn__resident *r)
 {
     const tn__shape *shape = tn__shape_intern(1, &r->batches.count);
-    tn__storage **place = &r->order_place[r->turn];
+    tn__storage **place = &r->order.place[r->order.turn];
     size_t bytes = (size_t)r->batches.count * sizeof *r->batches.order;
     if (*place && atomic_load(&(*place)->references) > 1) {
         tn__storage_release(*place);
@@ -87,7 +89,7 @@ static tn__node *upload_order(tn__resident *r)
     if (tn__storage_write(*place, r->batches.order, bytes) != TN_OK)
         return NULL;
     tn__node *node = tn__node_value(*place, TN_INT64, shape, 0, NULL);
-    r->turn = !r->turn;
+    r->order.turn = !r->order.turn;
     return tn__node_is_error(node) ? NULL : tn__node_retain(node);
 }
 
@@ -103,7 +105,7 @@ tn__resident *tn__resident_new(const tn__host_view *x, const tn__host_view *t, c
     r->batches = *batches;
     r->batches.order = NULL;
     r->shuffle = shuffle;
-    r->order_epoch = r->next_epoch = -1;
+    r->order.epoch = r->order.next_epoch = -1;
     r->labels_below = tn__labels_below(t->data, t->dtype, t->shape->size);
     tn__call call = tn__enter();
     r->x = upload(x->data, x->dtype, x->shape, device);
@@ -122,13 +124,13 @@ void tn__resident_free(tn__resident *r)
 {
     if (!r)
         return;
-    tn__node *held[] = {r->x, r->t, r->order, r->next_order, r->first};
+    tn__node *held[] = {r->x, r->t, r->order.now, r->order.next, r->first};
     for (size_t i = 0; i < sizeof held / sizeof *held; i++)
         if (held[i])
             tn__node_release(held[i]);
     for (int i = 0; i < 2; i++)
-        if (r->order_place[i])
-            tn__storage_release(r->order_place[i]);
+        if (r->order.place[i])
+            tn__storage_release(r->order.place[i]);
     tn__free(r->batches.order);
     tn__free(r);
 }
@@ -138,41 +140,41 @@ void tn__resident_free(tn__resident *r)
 static void begin_order(tn__resident *r, int64_t epoch)
 {
     if (!r->batches.sampler)
-        tn__shuffling_begin(&r->shuffling, tn__batches_key(&r->batches, epoch), r->batches.count, r->batches.order);
-    r->next_epoch = epoch;
-    if (r->next_order)
-        tn__node_release(r->next_order);
-    r->next_order = NULL;
+        tn__shuffling_begin(&r->order.drawn, tn__batches_key(&r->batches, epoch), r->batches.count, r->batches.order);
+    r->order.next_epoch = epoch;
+    if (r->order.next)
+        tn__node_release(r->order.next);
+    r->order.next = NULL;
 }
 
 /* Goes on drawing the next order, and copies it to the device when it is done. */
 static bool go_on(tn__resident *r, int64_t steps)
 {
-    if (r->next_order || r->next_epoch < 0)
+    if (r->order.next || r->order.next_epoch < 0)
         return true;
     if (r->batches.sampler) {
-        if (tn__batches_order(&r->batches, r->next_epoch) != TN_OK)
+        if (tn__batches_order(&r->batches, r->order.next_epoch) != TN_OK)
             return false;
-    } else if (tn__shuffling_go_on(&r->shuffling, steps)) {
+    } else if (tn__shuffling_go_on(&r->order.drawn, steps)) {
         return true;
     }
-    r->next_order = upload_order(r);
-    return r->next_order != NULL;
+    r->order.next = upload_order(r);
+    return r->order.next != NULL;
 }
 
 static bool have_order(tn__resident *r, int64_t epoch)
 {
-    if (r->order_epoch != epoch) {
-        if (r->next_epoch != epoch)
+    if (r->order.epoch != epoch) {
+        if (r->order.next_epoch != epoch)
             begin_order(r, epoch);
         if (!go_on(r, r->batches.count))
             return false;
-        if (r->order)
-            tn__node_release(r->order);
-        r->order = r->next_order;
-        r->order_epoch = epoch;
-        r->next_order = NULL;
-        r->next_epoch = -1;
+        if (r->order.now)
+            tn__node_release(r->order.now);
+        r->order.now = r->order.next;
+        r->order.epoch = epoch;
+        r->order.next = NULL;
+        r->order.next_epoch = -1;
         if (!r->batches.sampler) /* which are asked for one when it is due, and as a whole */
             begin_order(r, epoch + 1);
     }
@@ -211,7 +213,7 @@ static tn__node *positions(const tn__resident *r, tn__node *first, int64_t size)
 /* Which samples, from where they are in the order. */
 static tn__node *samples(const tn__resident *r, tn__node *at)
 {
-    return r->shuffle ? tn__gather_known(r->order, at, 0, 0) : at;
+    return r->shuffle ? tn__gather_known(r->order.now, at, 0, 0) : at;
 }
 
 static tn__node *rows(tn__node *all, tn__node *at, int64_t below)

@@ -38,19 +38,23 @@ struct tn__cached {
     tn__cached *chain;             /* same bucket */
     tn__cached *newer, *older;     /* by use */
     tn__device *device;
-    int holds;                     /* evaluations that run it */
     bool forgotten;                /* out of the table: freed when let go */
     int64_t steps;                 /* of its loaded plans */
-    pthread_mutex_t build;
-    uint64_t last;                 /* evaluation that ran it last, counting all */
-    int64_t work;                  /* element operations of its evaluations so far */
-    bool recurs;                   /* often enough to be compiled */
+    struct {
+        int holds;                 /* evaluations that run it now */
+        uint64_t last;             /* evaluation that ran it last, counting all */
+        int64_t work;              /* element operations of its evaluations so far */
+        _Atomic int64_t spent;     /* nanoseconds that they took */
+        bool recurs;               /* often enough to be compiled */
+    } use;
     bool unused;                   /* a graph has been seen that it could serve, and had a plan of its own */
-    bool kernels_failed;           /* the compiler would not: the reference evaluator from now on */
-    tn__plan *waiting;             /* a plan of kernels that would take longer to compile than all runs did by now */
-    int64_t pause;                 /* nanoseconds that it would take */
-    _Atomic bool waits;            /* so it is, and */
-    _Atomic int64_t spent;         /* its runs have taken so many nanoseconds */
+    pthread_mutex_t build;
+    struct {
+        tn__plan *plan;            /* of kernels that would take longer to compile than all runs did by now */
+        int64_t pause;             /* nanoseconds that it would take */
+        _Atomic bool waits;        /* as it does */
+        bool failed;               /* the compiler would not: the reference evaluator from now on */
+    } compiling;
     tn__loaded operations, kernels;
 };
 
@@ -92,7 +96,7 @@ static void destroy(tn__cached *e)
 {
     unload(&e->operations);
     unload(&e->kernels);
-    tn__plan_free(e->waiting);
+    tn__plan_free(e->compiling.plan);
     pthread_mutex_destroy(&e->build);
     tn__free(e->key);
     tn__free(e);
@@ -118,7 +122,7 @@ static void forget(tn__cached *e, tn__cached **gone)
     plan_count -= !e->unused;
     step_count -= e->steps;
     e->forgotten = true;
-    if (!e->holds) {
+    if (!e->use.holds) {
         e->chain = *gone;
         *gone = e;
     }
@@ -235,9 +239,9 @@ tn__plan *tn__plan_make(const tn__collection *c, bool kernels, const char *opera
 
 static bool build(const tn__collection *c, tn__cached *e, bool kernels, tn__loaded *loaded)
 {
-    tn__plan *plan = kernels && e->waiting ? e->waiting : tn__plan_make(c, kernels, "eval");
+    tn__plan *plan = kernels && e->compiling.plan ? e->compiling.plan : tn__plan_make(c, kernels, "eval");
     if (kernels)
-        e->waiting = NULL;
+        e->compiling.plan = NULL;
     if (!plan)
         return false;
     tn__executable *executable = NULL;
@@ -259,7 +263,7 @@ static bool build(const tn__collection *c, tn__cached *e, bool kernels, tn__load
 static bool wants_kernels(const tn__collection *c, const tn__cached *e, bool recurs)
 {
     int mode = tn__engine_switches.compile;
-    if (e->kernels_failed || c->device->capabilities.target == TN__TARGET_NONE)
+    if (e->compiling.failed || c->device->capabilities.target == TN__TARGET_NONE)
         return false;
     if (!c->device->capabilities.operations || c->users) /* kernels are the only way there is, whatever the mode */
         return true;
@@ -284,7 +288,7 @@ static bool fall_back(const tn__collection *c, tn__cached *e)
     static _Atomic bool told;
     if (!atomic_exchange(&told, true))
         tell_failure(tn__error_message(tn__error_last()));
-    e->kernels_failed = true;
+    e->compiling.failed = true;
     return true;
 }
 
@@ -295,15 +299,15 @@ static bool rather_waits(const tn__collection *c, tn__cached *e)
     if (tn__engine_switches.compile != TN_COMPILE_AUTO || !c->device->capabilities.operations || c->users ||
         !c->device->ops->pause || tn__collection_work(c) > MODEST_WORK)
         return false;
-    if (!e->waiting) {
+    if (!e->compiling.plan) {
         bool clean = !tn__latched();
-        e->waiting = tn__plan_make(c, true, "eval");
-        if (!e->waiting && clean) /* whoever builds it meets the same */
+        e->compiling.plan = tn__plan_make(c, true, "eval");
+        if (!e->compiling.plan && clean) /* whoever builds it meets the same */
             tn_clear_error();
-        e->pause = e->waiting ? c->device->ops->pause(c->device, &e->waiting->program) : 0;
+        e->compiling.pause = e->compiling.plan ? c->device->ops->pause(c->device, &e->compiling.plan->program) : 0;
     }
-    e->waits = e->pause > LONG_PAUSE && e->pause > e->spent;
-    return e->waits;
+    e->compiling.waits = e->compiling.pause > LONG_PAUSE && e->compiling.pause > e->use.spent;
+    return e->compiling.waits;
 }
 
 static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e, bool recurs)
@@ -318,7 +322,7 @@ static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e, bool
         else if (fall_back(c, e) && clean)
             tn_clear_error();
     }
-    if (!loaded && (waits || e->kernels_failed || !wants_kernels(c, e, recurs)) &&
+    if (!loaded && (waits || e->compiling.failed || !wants_kernels(c, e, recurs)) &&
         (e->operations.plan || build(c, e, false, &e->operations)))
         loaded = &e->operations;
     pthread_mutex_unlock(&e->build);
@@ -345,14 +349,14 @@ const tn__loaded *tn__plans_acquire(tn__collection *c, tn__cached **held)
     bool recurs = false;
     acquisitions += !c->further;
     if (e) {
-        e->holds++;
+        e->use.holds++;
         plan_count += e->unused;
         e->unused = false;
-        e->recurs |= (e->last && acquisitions - e->last <= SOON) || e->work > PATIENCE;
-        e->last = acquisitions;
-        recurs = e->recurs;
+        e->use.recurs |= (e->use.last && acquisitions - e->use.last <= SOON) || e->use.work > PATIENCE;
+        e->use.last = acquisitions;
+        recurs = e->use.recurs;
         if (!recurs)
-            e->work += tn__collection_work(c);
+            e->use.work += tn__collection_work(c);
     }
     pthread_mutex_unlock(&lock);
     destroy_all(gone);
@@ -370,14 +374,14 @@ const tn__loaded *tn__plans_acquire(tn__collection *c, tn__cached **held)
     return loaded;
 }
 
-bool tn__plans_wait(const tn__cached *e) { return e->waits; }
+bool tn__plans_wait(const tn__cached *e) { return e->compiling.waits; }
 
-void tn__plans_spent(tn__cached *e, int64_t nanoseconds) { e->spent += nanoseconds; }
+void tn__plans_spent(tn__cached *e, int64_t nanoseconds) { e->use.spent += nanoseconds; }
 
 void tn__plans_release(tn__cached *e)
 {
     pthread_mutex_lock(&lock);
-    bool last = --e->holds == 0 && e->forgotten;
+    bool last = --e->use.holds == 0 && e->forgotten;
     pthread_mutex_unlock(&lock);
     if (last)
         destroy(e);
@@ -400,7 +404,7 @@ bool tn__plans_drop_idle(tn__device *device)
     tn__cached *gone = NULL;
     for (tn__cached *e = oldest, *next; e; e = next) {
         next = e->newer;
-        if (e->device == device && !e->holds)
+        if (e->device == device && !e->use.holds)
             forget(e, &gone);
     }
     bool any = gone != NULL;

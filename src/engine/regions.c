@@ -27,7 +27,7 @@ void tn__regions_free(tn__regions *r)
     tn__free(r->device);
     tn__free(r->order);
     tn__free(r->part);
-    tn__free(r->stack);
+    tn__free(r->stack.frame);
 }
 
 static tn_status no_memory(void) { return tn__fail_memory("eval", sizeof(tn__region_item)); }
@@ -67,9 +67,9 @@ static bool add_item(tn__regions *r, tn__node *node)
 
 static bool push(tn__regions *r, size_t depth, tn__node *node)
 {
-    if (!tn__grow((void **)&r->stack, &r->stack_capacity, depth + 1, sizeof *r->stack))
+    if (!tn__grow((void **)&r->stack.frame, &r->stack.capacity, depth + 1, sizeof *r->stack.frame))
         return false;
-    r->stack[depth] = (struct tn__region_frame){node, 0};
+    r->stack.frame[depth] = (struct tn__region_frame){node, 0};
     return true;
 }
 
@@ -80,7 +80,7 @@ static tn_status visit(tn__regions *r, tn__node *root)
     if (!push(r, depth++, root))
         return no_memory();
     while (depth > 0) {
-        struct tn__region_frame *top = &r->stack[depth - 1];
+        struct tn__region_frame *top = &r->stack.frame[depth - 1];
         tn__node *node = top->node;
         if (node->error || tn__node_is_error(node))
             return tn__refuse(node);

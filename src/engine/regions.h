@@ -32,11 +32,13 @@ typedef struct tn__regions {
     size_t device_count, device_capacity;
     uint32_t *order; /* items by phase */
     tn__node **part; /* roots of one region */
-    struct tn__region_frame {
-        tn__node *node;
-        int next;
-    } *stack;
-    size_t stack_capacity;
+    struct {
+        struct tn__region_frame {
+            tn__node *node;
+            int next;
+        } *frame;
+        size_t capacity;
+    } stack;
     uint32_t stamp;
 } tn__regions;
 

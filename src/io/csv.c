@@ -23,13 +23,19 @@ typedef struct reader {
     char delimiter, comment;
     tn_dtype dtype;
     const tn_csv_opts *opts;
-    field *fields;       /* of the line */
-    size_t count, capacity;
-    size_t first_count;  /* of the first line */
-    size_t *column;      /* the fields that are wanted */
-    size_t columns;
-    char *elements;      /* of all rows so far */
-    size_t bytes, element_capacity;
+    struct {
+        field *at;
+        size_t count, capacity;
+    } fields;            /* of the line */
+    size_t first_count;  /* how many the first line has */
+    struct {
+        size_t *index;
+        size_t count;
+    } wanted;            /* fields */
+    struct {
+        char *at;
+        size_t bytes, capacity;
+    } elements;          /* of all rows so far */
     int64_t rows, most;  /* read so far, and to be read */
 } reader;
 
@@ -51,9 +57,9 @@ static bool add_field(reader *r, const char *begin, const char *end)
         begin++;
         end--;
     }
-    if (!tn__grow((void **)&r->fields, &r->capacity, r->count + 1, sizeof *r->fields))
+    if (!tn__grow((void **)&r->fields.at, &r->fields.capacity, r->fields.count + 1, sizeof *r->fields.at))
         return false;
-    r->fields[r->count++] = (field){begin, end};
+    r->fields.at[r->fields.count++] = (field){begin, end};
     return true;
 }
 
@@ -67,7 +73,7 @@ static bool split_line(reader *r)
     const char *at = r->at;
     r->at = next;
     r->line++;
-    r->count = 0;
+    r->fields.count = 0;
     while (at < end && is_space(*at))
         at++;
     while (end > at && is_space(end[-1]) && (r->delimiter != '\t' || end[-1] == '\r'))
@@ -92,25 +98,25 @@ static bool split_line(reader *r)
 static tn_status choose_columns(reader *r)
 {
     const tn_csv_opts *o = r->opts;
-    r->first_count = r->count;
-    r->columns = o->column_count ? (size_t)o->column_count : r->count;
-    r->column = tn__alloc(r->columns * sizeof *r->column);
-    if (!r->column)
-        return tn__fail_memory(r->operation, r->columns * sizeof *r->column);
-    for (size_t k = 0; k < r->columns; k++) {
+    r->first_count = r->fields.count;
+    r->wanted.count = o->column_count ? (size_t)o->column_count : r->fields.count;
+    r->wanted.index = tn__alloc(r->wanted.count * sizeof *r->wanted.index);
+    if (!r->wanted.index)
+        return tn__fail_memory(r->operation, r->wanted.count * sizeof *r->wanted.index);
+    for (size_t k = 0; k < r->wanted.count; k++) {
         int64_t wanted = o->column_count ? o->columns[k] : (int64_t)k,
-                from_front = wanted < 0 ? wanted + (int64_t)r->count : wanted;
-        if (from_front < 0 || from_front >= (int64_t)r->count)
+                from_front = wanted < 0 ? wanted + (int64_t)r->fields.count : wanted;
+        if (from_front < 0 || from_front >= (int64_t)r->fields.count)
             return tn__fail(TN_ERR_INDEX, r->operation, "'%s': column %lld, of %zu that line %lld has", r->name,
-                            (long long)wanted, r->count, r->line);
-        r->column[k] = (size_t)from_front;
+                            (long long)wanted, r->fields.count, r->line);
+        r->wanted.index[k] = (size_t)from_front;
     }
     return TN_OK;
 }
 
 static tn_status take_field(const reader *r, size_t column, char *element)
 {
-    const field *f = &r->fields[column];
+    const field *f = &r->fields.at[column];
     tn__scalar value;
     if (f->begin == f->end && r->opts->fill)
         value = tn__scalar_from_double(r->opts->missing, r->dtype);
@@ -128,15 +134,15 @@ static tn_status take_field(const reader *r, size_t column, char *element)
 static tn_status take_line(reader *r)
 {
     size_t item = tn_dtype_size(r->dtype);
-    tn_status status = r->column ? TN_OK : choose_columns(r);
+    tn_status status = r->wanted.index ? TN_OK : choose_columns(r);
     if (status != TN_OK)
         return status;
-    if (r->count != r->first_count)
-        return bad_line(r, "the number of fields is", r->count, r->first_count);
-    if (!tn__grow((void **)&r->elements, &r->element_capacity, r->bytes + r->columns * item, 1))
-        return tn__fail_memory(r->operation, r->bytes + r->columns * item);
-    for (size_t k = 0; k < r->columns && status == TN_OK; k++, r->bytes += item)
-        status = take_field(r, r->column[k], r->elements + r->bytes);
+    if (r->fields.count != r->first_count)
+        return bad_line(r, "the number of fields is", r->fields.count, r->first_count);
+    if (!tn__grow((void **)&r->elements.at, &r->elements.capacity, r->elements.bytes + r->wanted.count * item, 1))
+        return tn__fail_memory(r->operation, r->elements.bytes + r->wanted.count * item);
+    for (size_t k = 0; k < r->wanted.count && status == TN_OK; k++, r->elements.bytes += item)
+        status = take_field(r, r->wanted.index[k], r->elements.at + r->elements.bytes);
     r->rows++;
     return status;
 }
@@ -151,8 +157,8 @@ static tn_status read_lines(reader *r)
     }
     while (r->at < r->end && status == TN_OK && r->rows < r->most) {
         if (!split_line(r))
-            return tn__fail_memory(r->operation, r->count * sizeof *r->fields);
-        if (r->count)
+            return tn__fail_memory(r->operation, r->fields.count * sizeof *r->fields.at);
+        if (r->fields.count)
             status = take_line(r);
     }
     return status;
@@ -189,14 +195,14 @@ tn_status tn__csv_parse(const char *operation, const char *name, const char *tex
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* UTF-8's mark, which spreadsheets put in front */
         r.at += 3;
     status = read_lines(&r);
-    size_t columns = r.column ? r.columns : (size_t)opts->column_count;
+    size_t columns = r.wanted.index ? r.wanted.count : (size_t)opts->column_count;
     if (status == TN_OK)
         status = tn__values_new(operation, values, r.dtype, TN_SHAPE(r.rows, (int64_t)columns));
-    if (status == TN_OK && r.bytes)
-        memcpy(tn__values_data(values), r.elements, r.bytes);
-    tn__free(r.fields);
-    tn__free(r.column);
-    tn__free(r.elements);
+    if (status == TN_OK && r.elements.bytes)
+        memcpy(tn__values_data(values), r.elements.at, r.elements.bytes);
+    tn__free(r.fields.at);
+    tn__free(r.wanted.index);
+    tn__free(r.elements.at);
     return status;
 }
 

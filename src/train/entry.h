@@ -32,10 +32,10 @@ typedef struct tn__json_log {
     tn__text list; /* the others */
     uint64_t sum;  /* of the first `summed` bytes (FNV-1a), by which the file is told from another one; 0: not known */
     int64_t summed;
-    /* Of entries that are to come behind these: the text of many takes less time than that of each. One begins with a
-     * figure of no key, whose value is how many follow. */
-    tn__figure *waiting;
-    size_t waiting_count, waiting_capacity;
+    struct {
+        tn__figure *figure; /* each entry begins with one of no key, whose value is how many follow */
+        size_t count, capacity;
+    } waiting; /* entries to come behind these: the text of many takes less time than that of each */
     char **key;    /* that these have */
     size_t key_count, key_capacity, next_key;
     bool behind;   /* the file lacks some of what there is */

@@ -104,10 +104,10 @@ static const char *keep_key(tn__json_log *log, const char *key)
 
 static tn_status wait_for_others(tn__json_log *log, const tn__figure *figures, int count)
 {
-    size_t before = log->waiting_count, after = before + 1 + (size_t)count;
-    if (!tn__grow((void **)&log->waiting, &log->waiting_capacity, after, sizeof *log->waiting))
-        return tn__fail_memory(OPERATION, after * sizeof *log->waiting);
-    tn__figure *to = log->waiting + before;
+    size_t before = log->waiting.count, after = before + 1 + (size_t)count;
+    if (!tn__grow((void **)&log->waiting.figure, &log->waiting.capacity, after, sizeof *log->waiting.figure))
+        return tn__fail_memory(OPERATION, after * sizeof *log->waiting.figure);
+    tn__figure *to = log->waiting.figure + before;
     *to = (tn__figure){.value = count};
     for (int i = 0; i < count; i++) {
         to[1 + i] = figures[i];
@@ -115,7 +115,7 @@ static tn_status wait_for_others(tn__json_log *log, const tn__figure *figures, i
         if (!to[1 + i].key)
             return tn__fail_memory(OPERATION, strlen(figures[i].key));
     }
-    log->waiting_count = after;
+    log->waiting.count = after;
     return TN_OK;
 }
 
@@ -123,11 +123,11 @@ tn_status tn__json_log_list(tn__json_log *log)
 {
     size_t before = log->list.length;
     int64_t entries = log->entries;
-    for (size_t i = 0; i < log->waiting_count; i += 1 + (size_t)log->waiting[i].value)
-        put_entry(&log->list, log->waiting + i + 1, (int)log->waiting[i].value, entries++ == 0);
+    for (size_t i = 0; i < log->waiting.count; i += 1 + (size_t)log->waiting.figure[i].value)
+        put_entry(&log->list, log->waiting.figure + i + 1, (int)log->waiting.figure[i].value, entries++ == 0);
     if (log->list.failed)
         return tn__fail_memory(OPERATION, log->list.capacity);
-    log->waiting_count = 0;
+    log->waiting.count = 0;
     log->size += (int64_t)(log->list.length - before);
     log->entries = entries;
     return TN_OK;
@@ -306,7 +306,7 @@ tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int cou
     if (!log->path)
         return TN_OK;
     tn_status status = wait_for_others(log, figures, count);
-    if (status == TN_OK && log->waiting_count > MOST_WAITING)
+    if (status == TN_OK && log->waiting.count > MOST_WAITING)
         status = tn__json_log_list(log);
     if (status != TN_OK)
         return status;
@@ -319,7 +319,7 @@ void tn__json_log_close(tn__json_log *log)
     for (size_t i = 0; i < log->key_count; i++)
         tn__free(log->key[i]);
     tn__free(log->key);
-    tn__free(log->waiting);
+    tn__free(log->waiting.figure);
     tn__free(log->path);
     tn__free(log->list.data);
     *log = (tn__json_log){0};

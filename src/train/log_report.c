@@ -209,7 +209,7 @@ static tn_status serialize(const tn_serializer *s, void *user)
     if (status == TN_OK && !s->loading)
         status = tn__json_log_list(&r->log);
     if (s->loading)
-        r->log.waiting_count = 0; /* of a run that goes on from somewhere else */
+        r->log.waiting.count = 0; /* of a run that goes on from somewhere else */
     if (status == TN_OK && tn__of_chainer(s))
         return take_chainer_list(s, &r->log);
     if (status == TN_OK)

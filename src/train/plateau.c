@@ -12,9 +12,11 @@ typedef struct plateau {
     char *optimizer, *name, *key;
     tn_trigger *check;
     tn_summary *summary;
-    double factor, threshold, least;
-    int patience, cooldown;
-    bool greater;
+    struct {
+        double factor, threshold, least;
+        int patience, cooldown;
+        bool greater;
+    } how; /* as it was asked for */
     bool has_best, seen;
     double best;
     int64_t bad, cooling; /* looks without a better mean; looks that do not count any more */
@@ -25,8 +27,8 @@ static bool is_better(const plateau *p, double mean)
 {
     if (!p->has_best)
         return mean == mean;
-    double by = fabs(p->best) * p->threshold;
-    return p->greater ? mean > p->best + by : mean < p->best - by;
+    double by = fabs(p->best) * p->how.threshold;
+    return p->how.greater ? mean > p->best + by : mean < p->best - by;
 }
 
 static tn_status look(plateau *p, double mean)
@@ -41,12 +43,12 @@ static tn_status look(plateau *p, double mean)
         p->cooling--;
         p->bad = 0;
     }
-    if (p->bad <= p->patience)
+    if (p->bad <= p->how.patience)
         return TN_OK;
     p->bad = 0;
-    p->cooling = p->cooldown;
+    p->cooling = p->how.cooldown;
     double now = tn_optimizer_get(p->target, p->name);
-    return tn_optimizer_set(p->target, p->name, fmax(p->factor * now, p->least));
+    return tn_optimizer_set(p->target, p->name, fmax(p->how.factor * now, p->how.least));
 }
 
 static tn_status call(tn_trainer *trainer, void *user)
@@ -133,15 +135,15 @@ tn_extension *tn_reduce_on_plateau_with(const char *attribute, const char *key, 
     p->key = tn__key_option("reduce_on_plateau", key, NULL, &status);
     p->optimizer = tn__text_option(opts->optimizer, NULL, &status);
     p->summary = tn_summary_new_with(NULL);
-    p->factor = TN__OPTION(opts, factor, 0.1);
-    p->patience = TN__OPTION(opts, patience, 10);
-    p->threshold = TN__OPTION(opts, threshold, 1e-4);
-    p->cooldown = opts->cooldown;
-    p->least = opts->least;
+    p->how.factor = TN__OPTION(opts, factor, 0.1);
+    p->how.patience = TN__OPTION(opts, patience, 10);
+    p->how.threshold = TN__OPTION(opts, threshold, 1e-4);
+    p->how.cooldown = opts->cooldown;
+    p->how.least = opts->least;
     bool accuracy = key && strstr(key, "accuracy");
-    p->greater = opts->mode == TN_BETTER_GREATER || (opts->mode == TN_BETTER_AUTO && accuracy);
-    if (status == TN_OK && !(p->factor >= 0 && p->factor < 1 && p->patience >= 0 && p->threshold >= 0 &&
-                             p->cooldown >= 0 && p->least >= 0))
+    p->how.greater = opts->mode == TN_BETTER_GREATER || (opts->mode == TN_BETTER_AUTO && accuracy);
+    if (status == TN_OK && !(p->how.factor >= 0 && p->how.factor < 1 && p->how.patience >= 0 && p->how.threshold >= 0 &&
+                             p->how.cooldown >= 0 && p->how.least >= 0))
         status = tn__fail(TN_ERR_VALUE, OPERATION, "expected a factor below 1, and other numbers of 0 or more");
     return tn__extension_of(&kind, p, status);
 }

@@ -28,11 +28,15 @@ typedef struct print_report {
     bool each;       /* it is called each iteration */
     double from;     /* the iteration that the run goes on from, 0 for a new one */
     tn__pace pace;   /* of printing then */
-    tn__figure *rows; /* of entries that are no lines yet, one of each key, which is NULL where there is none */
-    size_t row_count, row_capacity;
+    struct {
+        tn__figure *row; /* one of each key, which is NULL where there is none */
+        size_t count, capacity;
+    } figures;       /* of entries that are no lines yet */
     char *waiting;   /* lines that are not printed yet */
-    int64_t printed; /* bytes of the file, */
-    uint64_t sum;    /* and theirs */
+    struct {
+        int64_t bytes;
+        uint64_t sum;
+    } written;       /* to the file, which is told by it from another one */
     tn_trainer *trainer; /* NULL: of no run yet */
 } print_report;
 
@@ -50,19 +54,19 @@ static void check(print_report *p, const tn_observation *entry)
 /* The rows as lines. */
 static tn_status write_rows(print_report *p)
 {
-    if (!p->row_count)
+    if (!p->figures.count)
         return TN_OK;
     int count = p->keys.count;
     tn__text text = {0};
     tn__text_add(&text, p->waiting ? p->waiting : "");
     if (!p->headed)
         tn__table_header(&text, count, (const char *const *)p->keys.names);
-    for (size_t i = 0; i < p->row_count; i++)
-        tn__table_row(&text, count, (const char *const *)p->keys.names, p->rows + i * (size_t)count);
+    for (size_t i = 0; i < p->figures.count; i++)
+        tn__table_row(&text, count, (const char *const *)p->keys.names, p->figures.row + i * (size_t)count);
     char *lines = tn__text_take(&text);
     if (!lines)
         return tn__fail_memory(OPERATION, 0);
-    p->row_count = 0;
+    p->figures.count = 0;
     p->headed = true;
     tn__free(p->waiting);
     p->waiting = lines;
@@ -75,16 +79,16 @@ static tn_status note(tn_trainer *trainer, const tn_observation *entry, void *us
     print_report *p = user;
     if (!p->output.file && p->from && tn_observation_number(entry, "iteration") <= p->from)
         return TN_OK; /* on a stream the other run has printed it, see serialize */
-    size_t count = (size_t)p->keys.count, figures = (p->row_count + 1) * count;
+    size_t count = (size_t)p->keys.count, figures = (p->figures.count + 1) * count;
     check(p, entry);
-    if (!tn__grow((void **)&p->rows, &p->row_capacity, figures, sizeof *p->rows))
-        return tn__fail_memory(OPERATION, figures * sizeof *p->rows);
-    tn__figure *row = p->rows + p->row_count * count;
+    if (!tn__grow((void **)&p->figures.row, &p->figures.capacity, figures, sizeof *p->figures.row))
+        return tn__fail_memory(OPERATION, figures * sizeof *p->figures.row);
+    tn__figure *row = p->figures.row + p->figures.count * count;
     for (size_t i = 0; i < count; i++)
         row[i] = tn_observation_has(entry, p->keys.names[i]) ? tn__entry_figure(entry, p->keys.names[i])
                                                              : (tn__figure){0};
-    p->row_count++;
-    return p->row_count < MOST_ROWS ? TN_OK : write_rows(p);
+    p->figures.count++;
+    return p->figures.count < MOST_ROWS ? TN_OK : write_rows(p);
 }
 
 static tn_status print(print_report *p)
@@ -97,8 +101,8 @@ static tn_status print(print_report *p)
         fputs(TN__WIPE, stream);
     fputs(p->waiting, stream);
     if (p->file) {
-        p->sum = tn__sum_of(p->sum, p->waiting, strlen(p->waiting));
-        p->printed += (int64_t)strlen(p->waiting);
+        p->written.sum = tn__sum_of(p->written.sum, p->waiting, strlen(p->waiting));
+        p->written.bytes += (int64_t)strlen(p->waiting);
     }
     bool failed = fflush(stream) != 0;
     tn__free(p->waiting);
@@ -112,7 +116,7 @@ static tn_status call(tn_trainer *trainer, void *user)
 {
     print_report *p = user;
     tn_status status = p->each ? TN_OK : tn__log_all(trainer, p->log);
-    if (status != TN_OK || (!p->row_count && !p->waiting))
+    if (status != TN_OK || (!p->figures.count && !p->waiting))
         return status;
     if (!p->each)
         return print(p);
@@ -136,11 +140,11 @@ static bool holds(const char *path, print_report *p)
 {
     uint64_t sum;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would be waited for */
-    bool same = fd >= 0 && tn__sum_of_file(fd, p->printed, &sum) && (!p->sum || sum == p->sum);
+    bool same = fd >= 0 && tn__sum_of_file(fd, p->written.bytes, &sum) && (!p->written.sum || sum == p->written.sum);
     if (fd >= 0)
         close(fd);
     if (same)
-        p->sum = sum;
+        p->written.sum = sum;
     return same;
 }
 
@@ -148,7 +152,7 @@ static bool holds(const char *path, print_report *p)
 static tn_status begin_anew(print_report *p)
 {
     tn__text text = {0};
-    if (p->waiting && p->printed) { /* else the header is among them */
+    if (p->waiting && p->written.bytes) { /* else the header is among them */
         tn__table_header(&text, p->keys.count, (const char *const *)p->keys.names);
         tn__text_add(&text, p->waiting);
         char *lines = tn__text_take(&text);
@@ -158,8 +162,8 @@ static tn_status begin_anew(print_report *p)
         p->waiting = lines;
     }
     p->headed = p->headed && p->waiting;
-    p->printed = 0;
-    p->sum = 0;
+    p->written.bytes = 0;
+    p->written.sum = 0;
     return TN_OK;
 }
 
@@ -171,11 +175,11 @@ static tn_status open_file(print_report *p, const tn_trainer *trainer)
         return TN_ERR_MEMORY;
     if (p->file)
         fclose(p->file);
-    bool there = p->printed > 0 && holds(path, p), goes_on = there && truncate(path, p->printed) == 0;
-    if (p->printed > 0 && !there)
+    bool there = p->written.bytes > 0 && holds(path, p), goes_on = there && truncate(path, p->written.bytes) == 0;
+    if (p->written.bytes > 0 && !there)
         tn__log(TN__LOG_WARN, OPERATION,
                 "the run goes on from a table of %lld bytes, which '%s' does not hold: that begins anew",
-                (long long)p->printed, path);
+                (long long)p->written.bytes, path);
     p->file = fopen(path, goes_on ? "ae" : "we");
     tn_status status = p->file ? TN_OK : tn__fail_errno(OPERATION, "write", path, errno);
     tn__free(path);
@@ -212,12 +216,12 @@ static tn_status serialize(const tn_serializer *s, void *user)
     bool on_stream = !p->output.file;
     tn_status status = s->loading ? TN_OK : on_stream && p->trainer ? print_all(p) : write_rows(p);
     if (s->loading)
-        p->row_count = 0;
+        p->figures.count = 0;
     if (status == TN_OK)
-        status = tn__serialize_count(s, "_printed", &p->printed);
-    p->sum = s->loading ? 0 : p->sum;
+        status = tn__serialize_count(s, "_printed", &p->written.bytes);
+    p->written.sum = s->loading ? 0 : p->written.sum;
     if (status == TN_OK && (!s->loading || tn_serializer_has(s, "_sum")))
-        status = tn_serialize_int(s, "_sum", (int64_t *)&p->sum);
+        status = tn_serialize_int(s, "_sum", (int64_t *)&p->written.sum);
     if (status == TN_OK)
         status = tn_serialize_bool(s, "_headed", &p->headed);
     if (status == TN_OK)
@@ -226,8 +230,8 @@ static tn_status serialize(const tn_serializer *s, void *user)
         tn__free(p->waiting);
         p->waiting = NULL;
         p->headed = false;
-        p->printed = 0;
-        p->sum = 0;
+        p->written.bytes = 0;
+        p->written.sum = 0;
     }
     return status;
 }
@@ -239,7 +243,7 @@ static void free_report(void *user)
         fclose(p->file);
     tn__keys_free(&p->keys);
     tn__free(p->log);
-    tn__free(p->rows);
+    tn__free(p->figures.row);
     tn__free(p->waiting);
     tn__free(p->output.file);
     tn__free(p);

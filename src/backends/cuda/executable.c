@@ -24,12 +24,16 @@ struct tn__executable {
     tn__cuda_module **module;  /* modules, indexed by the number of a step's code; NULL: no kernels */
     int module_count;
     CUdeviceptr factors;       /* memory for tn__cuda_factors; 0: no products */
-    void *workspace;           /* workspace that its steps use one after another; NULL: none needs any */
-    size_t workspace_bytes;
-    bool may_fail, overwrites, shares; /* whether one of its steps does (see tn__cuda_step) */
-    bool alone; /* its operations have memory of their own, so that no two runs can be side by side */
+    struct {
+        void *memory;          /* that its steps use one after another; NULL: none needs any */
+        size_t bytes;
+    } workspace;
+    struct {
+        bool may_fail, overwrites, shares; /* see tn__cuda_step */
+        bool keeps_memory;     /* of its own, so that no two runs can be side by side */
+    } any;                     /* whether one of its steps does */
     bool has_run;
-    tn__use use; /* uses by streams, if `alone` */
+    tn__use use;               /* uses by streams, if any keeps memory */
     tn__cuda_work work;
     tn__cuda_graph_cache graphs;
     int step_count;
@@ -160,12 +164,12 @@ static tn_status load_steps(tn__executable *executable)
         step->may_fail = tn__step_may_fail(&program->step[i]);
         step->overwrites = overwrites(program, &program->step[i]);
         status = prepare_step(executable, step);
-        executable->may_fail = executable->may_fail || step->may_fail;
-        executable->overwrites = executable->overwrites || step->overwrites;
-        if (executable->workspace_bytes < step->workspace)
-            executable->workspace_bytes = step->workspace;
-        executable->shares = executable->shares || step->shares;
-        executable->alone = executable->alone || keeps_memory(step->step);
+        executable->any.may_fail = executable->any.may_fail || step->may_fail;
+        executable->any.overwrites = executable->any.overwrites || step->overwrites;
+        if (executable->workspace.bytes < step->workspace)
+            executable->workspace.bytes = step->workspace;
+        executable->any.shares = executable->any.shares || step->shares;
+        executable->any.keeps_memory = executable->any.keeps_memory || keeps_memory(step->step);
         executable->graphs.refused = executable->graphs.refused || step->waits;
     }
     return status;
@@ -173,10 +177,10 @@ static tn_status load_steps(tn__executable *executable)
 
 static tn_status make_workspace(tn__executable *executable)
 {
-    if (executable->workspace_bytes == 0)
+    if (executable->workspace.bytes == 0)
         return TN_OK;
-    executable->workspace = tn__device_allocate(executable->device->owner, executable->workspace_bytes);
-    return executable->workspace ? TN_OK : tn__error_status(tn__error_last());
+    executable->workspace.memory = tn__device_allocate(executable->device->owner, executable->workspace.bytes);
+    return executable->workspace.memory ? TN_OK : tn__error_status(tn__error_last());
 }
 
 static tn__error *step_failure(const tn__executable *executable, int step, int64_t operand, int64_t index)
@@ -209,7 +213,7 @@ static void enlist(tn__executable *executable)
 {
     tn__cuda_device *device = executable->device;
     pthread_mutex_lock(&device->lock);
-    if (executable->alone) {
+    if (executable->any.keeps_memory) {
         tn__cuda_asked(device);
         tn__use_end(device->owner, &executable->use, true);
     }
@@ -217,7 +221,7 @@ static void enlist(tn__executable *executable)
     executable->next = device->executables;
     device->executables = executable;
     device->failure_of = failure_of;
-    device->doubtful = device->doubtful || executable->may_fail;
+    device->doubtful = device->doubtful || executable->any.may_fail;
     pthread_mutex_unlock(&device->lock);
 }
 
@@ -292,8 +296,8 @@ void tn__cuda_unload(tn__executable *executable)
     for (int i = 0; i < executable->module_count; i++)
         tn__cuda_module_release(device, executable->module[i]);
     tn__free(executable->module);
-    if (executable->workspace)
-        tn__device_release(device->owner, executable->workspace, executable->workspace_bytes);
+    if (executable->workspace.memory)
+        tn__device_release(device->owner, executable->workspace.memory, executable->workspace.bytes);
     if (executable->factors)
         driver->cuMemFree(executable->factors);
     tn__free(executable);
@@ -318,24 +322,24 @@ static tn_status begin_common(tn__executable *executable, const tn__cuda_run *ru
 {
     tn__cuda_device *device = run->device;
     tn_status status = run->number ? tn__cuda_flush(device) : TN_OK;
-    if (status == TN_OK && executable->alone)
+    if (status == TN_OK && executable->any.keeps_memory)
         status = tn__use_begin(device->owner, &executable->use, true);
-    if (status == TN_OK && executable->shares)
+    if (status == TN_OK && executable->any.shares)
         status = tn__use_begin(device->owner, &device->shared, true);
-    if (status == TN_OK && (executable->may_fail || executable->overwrites))
-        status = tn__use_begin(device->owner, &device->latched, executable->may_fail);
+    if (status == TN_OK && (executable->any.may_fail || executable->any.overwrites))
+        status = tn__use_begin(device->owner, &device->latched, executable->any.may_fail);
     return status;
 }
 
 static void end_common(tn__executable *executable, tn__cuda_device *device)
 {
     tn__cuda_asked(device);
-    if (executable->alone)
+    if (executable->any.keeps_memory)
         tn__use_end(device->owner, &executable->use, true);
-    if (executable->shares)
+    if (executable->any.shares)
         tn__use_end(device->owner, &device->shared, true);
-    if (executable->may_fail || executable->overwrites)
-        tn__use_end(device->owner, &device->latched, executable->may_fail);
+    if (executable->any.may_fail || executable->any.overwrites)
+        tn__use_end(device->owner, &device->latched, executable->any.may_fail);
 }
 
 static tn_status start(tn__executable *executable, tn__cuda_run *run)
@@ -367,7 +371,7 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
     tn__cuda_run run = {.device = device,
                         .stream = device->streams[own].handle,
                         .number = own,
-                        .workspace = (CUdeviceptr)executable->workspace,
+                        .workspace = (CUdeviceptr)executable->workspace.memory,
                         .work = &executable->work,
                         .buffers = buffers,
                         .scalars = scalars,
@@ -382,7 +386,7 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
         status = begin_common(executable, &run);
     if (status == TN_OK)
         status = start(executable, &run);
-    if (executable->may_fail)
+    if (executable->any.may_fail)
         device->may_fail = number;
     if (concurrent)
         end_common(executable, device);

@@ -41,13 +41,17 @@ struct index_data {
     int64_t step[WALKED]; /* strides along the inner axis, in bytes */
     int64_t run;          /* elements that share one position: strips where the positions do not vary along `inner` */
     tn__cpu_cast copy;    /* conversion of GATHER's elements, and of the base of SCATTER_ADD */
-    tn__cpu_space whole;  /* SCATTER_ADD: output and base */
-    int64_t item;         /* bytes of an element of these; 0: their dtypes differ */
-    bool same_window;     /* output and base have the same strides, so they are the same memory if their addresses
-                             are equal */
-    tn__cpu_map add;
-    tn__cpu_cast load, other_load, store; /* conversions to and from the compute dtype; NULL: all operands have it */
-    int64_t size;         /* bytes of an element of the compute dtype */
+    struct {
+        tn__cpu_space space; /* SCATTER_ADD: output and base */
+        int64_t item;        /* bytes of an element of these; 0: their dtypes differ */
+        bool same_window;    /* output and base have the same strides, so they are the same memory if their addresses
+                                are equal */
+    } whole;
+    struct {
+        tn__cpu_map add;
+        tn__cpu_cast load, other_load, store; /* to and from the compute dtype; NULL: all operands have it */
+        int64_t size;        /* bytes of an element of the compute dtype */
+    } sum;
 };
 
 typedef struct index_run {
@@ -127,20 +131,21 @@ static void gather_strip(const index_data *data, char *indexed, char *other, int
 
 static void scatter_strip(const index_data *data, char *indexed, char *other, int64_t n)
 {
-    if (data->add == NULL) { /* SCATTER_SET */
+    if (data->sum.add == NULL) { /* SCATTER_SET */
         data->copy(indexed, data->step[INDEXED], other, data->step[OTHER], n);
         return;
     }
-    if (data->load == NULL) {
-        data->add((char *const[]){indexed, indexed, other},
+    if (data->sum.load == NULL) {
+        data->sum.add((char *const[]){indexed, indexed, other},
                   (const int64_t[]){data->step[INDEXED], data->step[INDEXED], data->step[OTHER]}, n);
         return;
     }
     _Alignas(64) char sum[TN__CPU_STRIP * TN__CPU_ITEM], term[TN__CPU_STRIP * TN__CPU_ITEM];
-    data->load(sum, data->size, indexed, data->step[INDEXED], n);
-    data->other_load(term, data->size, other, data->step[OTHER], n);
-    data->add((char *const[]){sum, sum, term}, (const int64_t[]){data->size, data->size, data->size}, n);
-    data->store(indexed, data->step[INDEXED], sum, data->size, n);
+    int64_t size = data->sum.size;
+    data->sum.load(sum, size, indexed, data->step[INDEXED], n);
+    data->sum.other_load(term, size, other, data->step[OTHER], n);
+    data->sum.add((char *const[]){sum, sum, term}, (const int64_t[]){size, size, size}, n);
+    data->sum.store(indexed, data->step[INDEXED], sum, size, n);
 }
 
 /* Calls the function for the elements [begin, end) of the inner axis, at every position along the other axes. */
@@ -220,8 +225,8 @@ static tn_status scatter_run_step(const tn__cpu_step *step, void *const *buffers
     tn_status status = overwrites ? look(step, &run) : TN_OK;
     if (status != TN_OK)
         return status;
-    if (address[0] != address[1] || !data->same_window)
-        tn__cpu_move(&data->whole, data->copy, data->item, address);
+    if (address[0] != address[1] || !data->whole.same_window)
+        tn__cpu_move(&data->whole.space, data->copy, data->whole.item, address);
     if (data->alone)
         scatter_part(&run, 0, data->inner);
     else
@@ -292,18 +297,18 @@ tn_status tn__cpu_prepare_scatter(tn__cpu_step *step)
     if (status != TN_OK)
         return status;
     index_data *data = step->data;
-    data->add = adds ? functions->map[TN__OP_ADD] : NULL;
-    data->size = tn__dtypes[work].size;
+    data->sum.add = adds ? functions->map[TN__OP_ADD] : NULL;
+    data->sum.size = tn__dtypes[work].size;
     if (operand[0].dtype != work || operand[3].dtype != work) {
-        data->load = tn__cpu_cast_of(work, operand[0].dtype);
-        data->other_load = tn__cpu_cast_of(work, operand[3].dtype);
-        data->store = tn__cpu_cast_of(operand[0].dtype, work);
+        data->sum.load = tn__cpu_cast_of(work, operand[0].dtype);
+        data->sum.other_load = tn__cpu_cast_of(work, operand[3].dtype);
+        data->sum.store = tn__cpu_cast_of(operand[0].dtype, work);
     }
     data->copy = tn__cpu_cast_of(operand[0].dtype, operand[1].dtype);
-    if (data->run == 1 && data->load == NULL && operand[0].dtype == operand[3].dtype)
+    if (data->run == 1 && data->sum.load == NULL && operand[0].dtype == operand[3].dtype)
         data->each = adds ? added[operand[0].dtype] : moved[tn__dtypes[operand[0].dtype].size].set;
-    tn__cpu_space_of(&data->whole, 2, operand);
-    data->item = operand[0].dtype == operand[1].dtype ? tn__dtypes[operand[0].dtype].size : 0;
-    data->same_window = memcmp(operand[0].stride, operand[1].stride, operand[0].ndim * sizeof(int64_t)) == 0;
+    tn__cpu_space_of(&data->whole.space, 2, operand);
+    data->whole.item = operand[0].dtype == operand[1].dtype ? tn__dtypes[operand[0].dtype].size : 0;
+    data->whole.same_window = memcmp(operand[0].stride, operand[1].stride, operand[0].ndim * sizeof(int64_t)) == 0;
     return TN_OK;
 }

@@ -38,13 +38,21 @@ struct decompose_data {
     const int64_t *mode;
     long long m, n, k;            /* rows and columns of a matrix as the library gets it, and the smaller of the two */
     bool transposed;              /* the library gets the operand's transpose */
-    bool complex;
     long long count, each;        /* number of matrices; elements of a packed result */
-    int type;
-    size_t itemsize, work, host_bytes, area[AREAS], bytes;
-    void *host_memory;
+    int type;                     /* of an element, by the library's number */
+    struct {
+        bool complex;
+        size_t size;
+    } element;
+    struct {
+        size_t work, area[AREAS], bytes; /* the library's own, each area's, and of all areas together */
+        size_t host_bytes;
+        void *host;
+    } memory;
     tn__cuda_copying load, store;
-    CUfunction lay, lay_real, look;
+    struct {
+        CUfunction lay, lay_real, look;
+    } kernel;
 };
 
 char *tn__cuda_text_decompose(tn_dtype dtype)
@@ -70,9 +78,9 @@ static long long larger(long long a, long long b) { return a > b ? a : b; }
 static tn_status lay(place *p, CUdeviceptr from, long long rows, long long columns, long long ld, int upper)
 {
     void *params[] = {&p->out, &from, &rows, &columns, &ld, &upper};
-    CUdeviceptr next = p->out + (CUdeviceptr)(rows * columns) * p->data->itemsize;
+    CUdeviceptr next = p->out + (CUdeviceptr)(rows * columns) * p->data->element.size;
     long long size = rows * columns;
-    tn_status status = size > 0 ? tn__cuda_start(p->run, p->data->lay, size, params, "linalg") : TN_OK;
+    tn_status status = size > 0 ? tn__cuda_start(p->run, p->data->kernel.lay, size, params, "linalg") : TN_OK;
     p->out = next;
     return status;
 }
@@ -84,8 +92,8 @@ static tn_status lay_values(place *p)
 {
     long long count = p->data->k;
     void *params[] = {&p->out, &p->area[VALUES], &count};
-    tn_status status = tn__cuda_start(p->run, p->data->lay_real, count, params, "linalg");
-    p->out += (CUdeviceptr)count * p->data->itemsize;
+    tn_status status = tn__cuda_start(p->run, p->data->kernel.lay_real, count, params, "linalg");
+    p->out += (CUdeviceptr)count * p->data->element.size;
     return status;
 }
 
@@ -96,14 +104,15 @@ static tn_status measure_qr(decompose_data *d, void *handle, void *params)
     const tn__cusolver *library = d->library;
     int columns = (int)d->mode[0], own = 0;
     tn_status status = check(library->cusolverDnXgeqrf_bufferSize(handle, params, d->m, d->n, d->type, NULL, d->m,
-                                                                  d->type, NULL,
-                                                                  d->type, &d->work, &d->host_bytes), "preparation");
+                                                                  d->type, NULL, d->type, &d->memory.work,
+                                                                  &d->memory.host_bytes), "preparation");
     if (status == TN_OK && columns)
-        status = check((d->complex ? library->cusolverDnZungqr_bufferSize : library->cusolverDnDorgqr_bufferSize)(
+        status = check((d->element.complex ? library->cusolverDnZungqr_bufferSize
+                                           : library->cusolverDnDorgqr_bufferSize)(
                            handle, (int)d->m, columns, (int)d->k, NULL, (int)d->m, NULL, &own), "preparation");
-    d->work = (size_t)larger((long long)d->work, own * (long long)d->itemsize);
-    d->area[FIRST] = (size_t)(d->m * larger(columns, d->n)) * d->itemsize;
-    d->area[VALUES] = (size_t)d->k * d->itemsize; /* the scalar factors of the reflectors */
+    d->memory.work = (size_t)larger((long long)d->memory.work, own * (long long)d->element.size);
+    d->memory.area[FIRST] = (size_t)(d->m * larger(columns, d->n)) * d->element.size;
+    d->memory.area[VALUES] = (size_t)d->k * d->element.size; /* the scalar factors of the reflectors */
     return status;
 }
 
@@ -121,21 +130,21 @@ static tn_status compute_qr(const place *given)
     tn_status status = lay_flat(&copy, p.a, d->m * d->n);
     if (status == TN_OK)
         status = check(library->cusolverDnXgeqrf(p.handle, p.params, d->m, d->n, d->type, (void *)a, d->m, d->type, tau,
-                                                 d->type,
-                                                 (void *)work, d->work, d->host_memory, d->host_bytes, info), "geqrf");
+                                                 d->type, (void *)work, d->memory.work, d->memory.host,
+                                                 d->memory.host_bytes, info), "geqrf");
     if (status == TN_OK && d->mode[1]) {
         status = lay(&p, a, d->m, d->n, d->m, 0);
         return status == TN_OK ? lay_flat(&p, p.area[VALUES], d->k) : status;
     }
     place r = p;
-    r.out += (CUdeviceptr)(d->m * columns) * d->itemsize;
+    r.out += (CUdeviceptr)(d->m * columns) * d->element.size;
     if (status == TN_OK)
         status = lay(&r, a, columns ? columns : d->k, d->n, d->m, 1);
     if (status != TN_OK || columns == 0)
         return status;
-    status = check((d->complex ? library->cusolverDnZungqr : library->cusolverDnDorgqr)(
+    status = check((d->element.complex ? library->cusolverDnZungqr : library->cusolverDnDorgqr)(
                        p.handle, (int)d->m, columns, (int)d->k, (void *)a, (int)d->m, tau, (void *)work,
-                       (int)(d->work / d->itemsize), info), "orgqr");
+                       (int)(d->memory.work / d->element.size), info), "orgqr");
     return status == TN_OK ? lay(&p, a, d->m, columns, d->m, 0) : status;
 }
 
@@ -147,12 +156,12 @@ static signed char job_of(const decompose_data *d) { return "NSA"[d->mode[0]]; }
 static tn_status measure_svd(decompose_data *d, void *handle, void *params)
 {
     signed char job = job_of(d);
-    d->area[FIRST] = job == 'N' ? 0 : (size_t)(d->m * (job == 'S' ? d->n : d->m)) * d->itemsize;
-    d->area[SECOND] = job == 'N' ? 0 : (size_t)(d->n * d->n) * d->itemsize;
-    d->area[VALUES] = (size_t)d->n * sizeof(double);
+    d->memory.area[FIRST] = job == 'N' ? 0 : (size_t)(d->m * (job == 'S' ? d->n : d->m)) * d->element.size;
+    d->memory.area[SECOND] = job == 'N' ? 0 : (size_t)(d->n * d->n) * d->element.size;
+    d->memory.area[VALUES] = (size_t)d->n * sizeof(double);
     return check(d->library->cusolverDnXgesvd_bufferSize(handle, params, job, job, d->m, d->n, d->type, NULL, d->m,
                                                          TN__CUSOLVER_REAL, NULL, d->type, NULL, d->m, d->type, NULL,
-                                                         d->n, d->type, &d->work, &d->host_bytes),
+                                                         d->n, d->type, &d->memory.work, &d->memory.host_bytes),
                  "preparation");
 }
 
@@ -164,8 +173,8 @@ static tn_status compute_svd(const place *given)
     CUdeviceptr u = p.area[FIRST], vt = p.area[SECOND];
     int result = d->library->cusolverDnXgesvd(p.handle, p.params, job, job, d->m, d->n, d->type, (void *)p.a, d->m,
                                               TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type, (void *)u, d->m,
-                                              d->type, (void *)vt, d->n, d->type, (void *)p.area[WORK], d->work,
-                                              d->host_memory, d->host_bytes, (int *)p.area[INFO]);
+                                              d->type, (void *)vt, d->n, d->type, (void *)p.area[WORK], d->memory.work,
+                                              d->memory.host, d->memory.host_bytes, (int *)p.area[INFO]);
     tn_status status = check_values(d, result, "gesvd");
     if (status != TN_OK || job == 'N')
         return status == TN_OK ? lay_values(&p) : status;
@@ -183,10 +192,11 @@ static tn_status compute_svd(const place *given)
 
 static tn_status measure_eigh(decompose_data *d, void *handle, void *params)
 {
-    d->area[VALUES] = (size_t)d->n * sizeof(double);
+    d->memory.area[VALUES] = (size_t)d->n * sizeof(double);
     return check(d->library->cusolverDnXsyevd_bufferSize(handle, params, d->mode[0] != 0, d->mode[1] != 0, d->n,
                                                          d->type, NULL, d->n,
-                                                         TN__CUSOLVER_REAL, NULL, d->type, &d->work, &d->host_bytes),
+                                                         TN__CUSOLVER_REAL, NULL, d->type, &d->memory.work,
+                                                         &d->memory.host_bytes),
                  "preparation");
 }
 
@@ -197,7 +207,7 @@ static tn_status compute_eigh(const place *given)
     int result =
         d->library->cusolverDnXsyevd(p.handle, p.params, d->mode[0] != 0, d->mode[1] != 0, d->n, d->type, (void *)p.a,
                                      d->n, TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type, (void *)p.area[WORK],
-                                     d->work, d->host_memory, d->host_bytes, (int *)p.area[INFO]);
+                                     d->memory.work, d->memory.host, d->memory.host_bytes, (int *)p.area[INFO]);
     tn_status status = check_values(d, result, "syevd");
     if (status == TN_OK)
         status = lay_values(&p);
@@ -220,7 +230,7 @@ static tn_status run_places(const tn__cuda_step *step, const tn__cuda_run *run, 
     CUdeviceptr at = (CUdeviceptr)memory;
     for (int i = 0; i < AREAS; i++) {
         p.area[i] = at;
-        at += d->area[i];
+        at += d->memory.area[i];
     }
     tn_status status = tn__cuda_copying_start(&d->load, run, p.area[MATRICES],
                                              (CUdeviceptr)run->buffers[operand[1].buffer]);
@@ -228,12 +238,12 @@ static tn_status run_places(const tn__cuda_step *step, const tn__cuda_run *run, 
         status = check(d->library->cusolverDnSetStream(p.handle, run->stream), "choice of a stream");
     tn__cuda_failure failure = tn__cuda_failure_of(step, run);
     for (long long i = 0; i < d->count && status == TN_OK; i++) {
-        p.a = p.area[MATRICES] + (CUdeviceptr)(i * d->m * d->n) * d->itemsize;
-        p.out = p.area[PACKED] + (CUdeviceptr)(i * d->each) * d->itemsize;
+        p.a = p.area[MATRICES] + (CUdeviceptr)(i * d->m * d->n) * d->element.size;
+        p.out = p.area[PACKED] + (CUdeviceptr)(i * d->each) * d->element.size;
         status = d->kind->compute(&p);
         void *params[] = {&p.area[INFO], &p.area[VALUES], &failure};
         if (status == TN_OK && step->may_fail)
-            status = tn__cuda_start(run, d->look, 1, params, "linalg");
+            status = tn__cuda_start(run, d->kernel.look, 1, params, "linalg");
     }
     tn__cuda_run guarded = *run;
     if (step->overwrites && step->may_fail)
@@ -247,16 +257,16 @@ static tn_status run_places(const tn__cuda_step *step, const tn__cuda_run *run, 
 static tn_status start_decompose(const tn__cuda_step *step, const tn__cuda_run *run)
 {
     const decompose_data *d = step->data;
-    if (d->bytes == 0) /* nothing to do */
+    if (d->memory.bytes == 0) /* nothing to do */
         return TN_OK;
     tn_status status = tn__cuda_may_wait(run->device, "cuSOLVER decomposes a matrix");
     if (status != TN_OK)
         return status;
-    void *memory = tn__device_allocate(run->device->owner, d->bytes);
+    void *memory = tn__device_allocate(run->device->owner, d->memory.bytes);
     if (memory == NULL)
         return tn__error_status(tn__error_last());
     status = run_places(step, run, memory);
-    tn__device_release(run->device->owner, memory, d->bytes);
+    tn__device_release(run->device->owner, memory, d->memory.bytes);
     return status;
 }
 
@@ -267,7 +277,7 @@ static void free_decompose(const tn__cuda_step *step, tn__cuda_device *device)
     decompose_data *d = step->data;
     tn__cuda_copying_free(&d->load, device);
     tn__cuda_copying_free(&d->store, device);
-    tn__free(d->host_memory);
+    tn__free(d->memory.host);
 }
 
 static tn_status measure(decompose_data *d, tn__cuda_device *device)
@@ -277,15 +287,15 @@ static tn_status measure(decompose_data *d, tn__cuda_device *device)
     if (status == TN_OK)
         status = d->kind->measure(d, device->solver, device->solver_params);
     pthread_mutex_unlock(&device->lock);
-    d->area[MATRICES] = (size_t)(d->count * d->m * d->n) * d->itemsize;
-    d->area[INFO] = sizeof(int);
-    d->area[WORK] = d->work;
-    d->area[PACKED] = (size_t)(d->count * d->each) * d->itemsize;
+    d->memory.area[MATRICES] = (size_t)(d->count * d->m * d->n) * d->element.size;
+    d->memory.area[INFO] = sizeof(int);
+    d->memory.area[WORK] = d->memory.work;
+    d->memory.area[PACKED] = (size_t)(d->count * d->each) * d->element.size;
     for (int i = 0; i < AREAS; i++)
-        d->bytes += d->area[i] = (d->area[i] + 255) / 256 * 256;
-    d->host_memory = status == TN_OK && d->host_bytes ? tn__alloc(d->host_bytes) : NULL;
-    bool lacking = status == TN_OK && d->host_bytes && d->host_memory == NULL;
-    return lacking ? tn__fail_memory("linalg", d->host_bytes) : status;
+        d->memory.bytes += d->memory.area[i] = (d->memory.area[i] + 255) / 256 * 256;
+    d->memory.host = status == TN_OK && d->memory.host_bytes ? tn__alloc(d->memory.host_bytes) : NULL;
+    bool lacking = status == TN_OK && d->memory.host_bytes && d->memory.host == NULL;
+    return lacking ? tn__fail_memory("linalg", d->memory.host_bytes) : status;
 }
 
 static tn_status make_copies(decompose_data *d, tn__cuda_step *step, tn__cuda_device *device)
@@ -302,10 +312,10 @@ static tn_status make_copies(decompose_data *d, tn__cuda_step *step, tn__cuda_de
 static tn_status find_kernels(tn__cuda_step *step, tn__cuda_device *device, decompose_data *d)
 {
     tn_status status = tn__cuda_own_kernel(step, device, tn__cuda_text_decompose(step->step->operand[1].dtype), "lay");
-    d->lay = step->function;
+    d->kernel.lay = step->function;
     if (status == TN_OK)
-        status = tn__cuda_module_function(device, step->module, "lay_real", &d->lay_real);
-    return status == TN_OK ? tn__cuda_module_function(device, step->module, "look", &d->look) : status;
+        status = tn__cuda_module_function(device, step->module, "lay_real", &d->kernel.lay_real);
+    return status == TN_OK ? tn__cuda_module_function(device, step->module, "look", &d->kernel.look) : status;
 }
 
 static tn_status prepare_large(tn__cuda_step *step, tn__cuda_device *device, const decomposition *kind)
@@ -329,9 +339,9 @@ static tn_status prepare_large(tn__cuda_step *step, tn__cuda_device *device, con
     d->m = d->transposed ? columns : rows;
     d->n = d->transposed ? rows : columns;
     d->k = d->m < d->n ? d->m : d->n;
-    d->complex = a->dtype == TN_COMPLEX128;
-    d->type = d->complex ? TN__CUSOLVER_COMPLEX : TN__CUSOLVER_REAL;
-    d->itemsize = tn__dtypes[a->dtype].size;
+    d->element.complex = a->dtype == TN_COMPLEX128;
+    d->type = d->element.complex ? TN__CUSOLVER_COMPLEX : TN__CUSOLVER_REAL;
+    d->element.size = tn__dtypes[a->dtype].size;
     d->each = s->operand[0].dim[a->ndim - 1];
     d->count = 1;
     for (int i = 0; i < a->ndim - 2; i++)

@@ -25,9 +25,13 @@ typedef struct solver_data {
     matrices m;
     long long sides;              /* SOLVE: columns of b */
     int type, mode;
-    size_t itemsize, device_bytes, host_bytes;
-    CUdeviceptr device_memory;
-    void *host_memory, *memory;
+    size_t itemsize;
+    struct {
+        size_t device_bytes, host_bytes;
+        CUdeviceptr device;
+        void *host;
+    } work;                       /* the library's own memory */
+    void *memory;                 /* of which that on the device is a part */
     size_t bytes;
     tn__cuda_copying load[2], store;
     CUfunction small, look;       /* NULL: the library; and step->function, what comes after */
@@ -50,7 +54,7 @@ static void free_solver(const tn__cuda_step *step, tn__cuda_device *device)
     tn__cuda_copying_free(&data->store, device);
     if (data->memory)
         tn__device_release(device->owner, data->memory, data->bytes);
-    tn__free(data->host_memory);
+    tn__free(data->work.host);
 }
 
 static tn_status factorize_small(const tn__cuda_step *step, const tn__cuda_run *run)
@@ -72,15 +76,16 @@ static tn_status factorize_one(const tn__cuda_step *step, const tn__cuda_run *ru
     const tn__cusolver *library = data->library;
     void *handle = run->device->solver, *params = run->device->solver_params;
     long long n = data->m.n;
-    void *a = (void *)(data->m.a + (CUdeviceptr)(i * n * n) * data->itemsize), *memory = (void *)data->device_memory;
+    void *a = (void *)(data->m.a + (CUdeviceptr)(i * n * n) * data->itemsize), *memory = (void *)data->work.device;
     int *info = (int *)data->m.info + i;
     int64_t *pivot = (int64_t *)data->m.pivot + i * n;
     if (step->step->op == TN__OP_CHOLESKY)
         return check(library->cusolverDnXpotrf(handle, params, data->mode, n, data->type, a, n, data->type, memory,
-                                               data->device_bytes, data->host_memory, data->host_bytes, info), "potrf");
+                                               data->work.device_bytes, data->work.host, data->work.host_bytes, info),
+                     "potrf");
     tn_status status =
         check(library->cusolverDnXgetrf(handle, params, n, n, data->type, a, n, pivot, data->type, memory,
-                                        data->device_bytes, data->host_memory, data->host_bytes, info),
+                                        data->work.device_bytes, data->work.host, data->work.host_bytes, info),
               "getrf");
     if (status != TN_OK || step->step->op != TN__OP_SOLVE)
         return status;
@@ -151,20 +156,20 @@ static tn_status make_memory(solver_data *data, tn__cuda_device *device)
     matrices *m = &data->m;
     size_t part[5] = {(size_t)(m->count * m->n * m->n) * data->itemsize, (size_t)(m->count * m->each) * data->itemsize,
                       (size_t)(m->count * m->n) * sizeof(int64_t), (size_t)(m->count + 1) * sizeof(int),
-                      data->device_bytes};
+                      data->work.device_bytes};
     for (int i = 0; i < 5; i++)
         data->bytes += part[i] = (part[i] + 255) / 256 * 256;
     data->memory = tn__device_allocate(device->owner, data->bytes);
-    data->host_memory = data->host_bytes ? tn__alloc(data->host_bytes) : NULL;
+    data->work.host = data->work.host_bytes ? tn__alloc(data->work.host_bytes) : NULL;
     if (data->memory == NULL)
         return tn__error_status(tn__error_last());
-    if (data->host_bytes && data->host_memory == NULL)
-        return tn__fail_memory("linalg", data->host_bytes);
+    if (data->work.host_bytes && data->work.host == NULL)
+        return tn__fail_memory("linalg", data->work.host_bytes);
     m->a = (CUdeviceptr)data->memory;
     m->b = m->a + part[0];
     m->pivot = m->b + part[1];
     m->info = m->pivot + part[2];
-    data->device_memory = m->info + part[3];
+    data->work.device = m->info + part[3];
     return TN_OK;
 }
 
@@ -178,10 +183,12 @@ static tn_status ask_for_sizes(solver_data *data, tn__cuda_device *device, int o
     if (status == TN_OK && op == TN__OP_CHOLESKY)
         status = check(library->cusolverDnXpotrf_bufferSize(handle, params, data->mode, n, data->type, NULL, n,
                                                             data->type,
-                                                            &data->device_bytes, &data->host_bytes), "preparation");
+                                                            &data->work.device_bytes, &data->work.host_bytes),
+                       "preparation");
     else if (status == TN_OK)
         status = check(library->cusolverDnXgetrf_bufferSize(handle, params, n, n, data->type, NULL, n, data->type,
-                                                            &data->device_bytes, &data->host_bytes), "preparation");
+                                                            &data->work.device_bytes, &data->work.host_bytes),
+                       "preparation");
     pthread_mutex_unlock(&device->lock);
     return status;
 }
