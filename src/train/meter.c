@@ -24,9 +24,9 @@ struct tn_meter {
     tn__error *error; /* of one that was freed; else NULL */
     bool is_static;  /* the out-of-memory meter */
     bool failed;     /* an addition was refused: there is no mean */
-    bool heavy;      /* the recording holds the computation of a value, not just additions */
     bool told;       /* why there is no mean */
     int chain;
+    uint64_t heavy;  /* devices, by bit_of, whose computation of a value the recording holds, beside additions */
     tn_device device;
     tn_array *total; /* of what was recorded; NULL: nothing yet */
     bool known;      /* it has been read, and is `read` */
@@ -75,22 +75,20 @@ static tn__node *start(tn__device *device)
     return tn__value_from_host(&zero, TN_FLOAT64, tn__shape_scalar(), device);
 }
 
-/* Computes what was recorded before, unless a step has: else a loop without steps would record all its rounds. */
-static tn_status settle(tn_meter *meter)
+static uint64_t bit_of(const tn__device *device) { return (uint64_t)1 << device->number % 64; }
+
+/* Computes what was recorded before, unless a step has: else a loop without steps would record all its rounds. But
+ * values of several devices may be those of one round, each computed beside the others, and twice if it were here. */
+static tn_status settle(tn_meter *meter, const tn__device *device)
 {
     if (!meter->total)
         return TN_OK;
     bool pending = tn__node_pending(tn__array_node(meter->total));
-    if (!pending) {
-        meter->chain = 0;
-        meter->heavy = false;
-        return TN_OK;
-    }
-    if (!meter->heavy && meter->chain < LONGEST_CHAIN)
+    if (pending && !(meter->heavy & bit_of(device)) && meter->chain < LONGEST_CHAIN)
         return TN_OK;
     meter->chain = 0;
-    meter->heavy = false;
-    return tn_eval(meter->total);
+    meter->heavy = 0;
+    return pending ? tn_eval(meter->total) : TN_OK;
 }
 
 static tn_status add(tn_meter *meter, const tn_array *value, double weight)
@@ -112,13 +110,13 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
         meter->told = false;
         return TN_OK;
     }
-    tn_status status = settle(meter);
+    tn_status status = settle(meter, x->device);
     if (status != TN_OK)
         return status;
     meter->known = false;
     tn__node *total = meter->total ? tn__array_node(meter->total) : start(device);
+    meter->heavy |= tn__node_pending(x) || x->device != device ? bit_of(x->device) : 0;
     x = tn__to(x, device);
-    meter->heavy |= tn__node_pending(x);
     x = tn__cast(tn__reshape(x, 0, NULL), TN_FLOAT64);
     if (weight != 1) /* half of what is recorded for a sum of means, which goes round each iteration */
         x = tn__binary(TN__OP_MULTIPLY, x, tn__const_like(x, weight));
@@ -163,7 +161,7 @@ static void reset(tn_meter *meter)
     meter->at_once = 0;
     meter->weight = 0;
     meter->chain = 0;
-    meter->heavy = false;
+    meter->heavy = 0;
     meter->failed = false;
 }
 

@@ -158,8 +158,9 @@ static tn_array *loss_of_share(const sharing *s, int i, int64_t size)
 
 static tn_array *handle(tn__node *node) { return tn__leave_array(tn__enter(), node); }
 
-/* Arrays, each times a weight, as arrays on the first device; those of a share cross together. It is recorded only: a
- * step computes them along. Whole numbers become floating. */
+/* Arrays as arrays on the first device, each times a weight there; those of a share cross together. It is recorded
+ * only: a step computes them along. Whole numbers become floating. What is sent as it is needs no plan of its own where
+ * something else is sent of it, too, as of a loss that is added up. */
 static tn_status gather(const sharing *s, int count, tn_array **x, double weight)
 {
     TN__FREED tn__node **node = tn__alloc(((size_t)count + 1) * sizeof *node);
@@ -169,12 +170,12 @@ static tn_status gather(const sharing *s, int count, tn_array **x, double weight
     tn__call call = tn__enter();
     tn__device *first = tn__device_get(s->updater->devices[0]);
     for (int k = 0; k < count; k++) {
-        node[k] = tn__node_of(tn_multiply(x[k], tn_weak_float(weight)), "updater");
+        node[k] = tn__node_of(x[k], "updater");
         to[k] = first;
     }
     tn_status status = first ? tn__move_together(count, node, to, false) : TN_ERR_DEVICE;
     for (int k = 0; k < count && status == TN_OK; k++)
-        x[k] = handle(node[k]);
+        x[k] = tn_multiply(handle(node[k]), tn_weak_float(weight));
     tn__leave(call);
     return status;
 }

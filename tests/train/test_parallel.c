@@ -208,6 +208,51 @@ static void test_weights(void **state)
     }
 }
 
+/* As tn_train's: a loss that is added up, and reported, is computed with the gradients of its share, and once. */
+static tn_array *added_loss(tn_layer *model, const tn_batch *batch, void *user)
+{
+    tn_array *loss = tn_softmax_cross_entropy(tn_forward(model, batch->x), batch->t);
+    tn_report(model, "loss", loss);
+    tn_meter_add(user, loss, (double)batch->size);
+    return loss;
+}
+
+static void test_few_plans_when_added(void **state)
+{
+    (void)state;
+    for (int shares = 2; shares <= devices; shares++) TN_SCOPE {
+        tn_device list[4] = {{0}};
+        memcpy(list, on, (size_t)shares * sizeof *list);
+        tn_layer *net = network(false);
+        tn_optimizer *optimizer = tn_momentum_sgd(net, .lr = 0.1);
+        tn_dataset *data = samples();
+        tn_loader *loader = tn_loader_new(data, .batch = 9, .drop_last = true, .device = on[0]);
+        tn_meter *meter = tn_meter_new(on[0]);
+        tn_updater *updater = tn_parallel_updater(loader, optimizer, .devices = list, .loss = added_loss,
+                                                  .user = meter);
+        tn_observation *seen = tn_observation_new();
+        tn_reporter *reporter = tn_reporter_new();
+        tn_reporter_add(reporter, "main", net);
+        tn_reporter_push(reporter, seen);
+        for (int i = 0; i < 6; i++)
+            MUST(tn_updater_update(updater));
+        uint64_t before = tn_engine_stats().evaluations;
+        for (int i = 0; i < 4; i++)
+            MUST(tn_updater_update(updater));
+        assert_int_equal(tn_engine_stats().evaluations - before, 4 * (uint64_t)(3 + shares));
+        double mean = tn_meter_take(meter), last = tn_observation_number(seen, "main/loss");
+        tn_reporter_pop();
+        assert_true(mean > 0 && last > 0 && fabs(last - mean) < 1);
+        tn_reporter_free(reporter);
+        tn_observation_free(seen);
+        tn_meter_free(meter);
+        tn_updater_free(updater);
+        tn_loader_free(loader);
+        tn_optimizer_free(optimizer);
+        tn_layer_free(net);
+    }
+}
+
 /*
  * Plans that an iteration runs once it recurs: the minibatch cut, each share, the update, the vector of parameters. How
  * many parameters there are has no part in it.
@@ -382,7 +427,7 @@ int main(void)
         cmocka_unit_test(test_weights),     cmocka_unit_test(test_few_plans),
         cmocka_unit_test(test_statistics),  cmocka_unit_test(test_train),
         cmocka_unit_test(test_changed),     cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_few_plans_when_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
