@@ -99,7 +99,14 @@ typedef struct tn_optimizer_opts {
                            Juditsky 1992) */ \
     O(rprop)            /* s, lr at first, times 1.2 where g has the sign of the last one, times 0.5, and g = 0, where \
                            it has the other one, within 1e-6 and 50; p -= s sign(g); for gradients of all samples at \
-                           once (Riedmiller and Braun 1993) */
+                           once (Riedmiller and Braun 1993) */ \
+    O(muon)             /* m = momentum m + (1 - momentum) g; p -= lr sqrt(max(1, rows / columns)) X, X the mean of m \
+                           and g by momentum with its singular values near 1 (five steps of Newton and Schulz, in g's \
+                           dtype, PyTorch's in bfloat16), of what has more than two axes as a matrix of its first \
+                           extent; vectors and scalars, which PyTorch refuses, by adamw; decoupled decay, 0.1; lr \
+                           0.001, momentum 0.95, eps 1e-7 (Jordan et al. 2024) */ \
+    O(sparse_adam)      /* adam, eps not divided by (1 - beta2^t)'s root, of the rows (along the first axis) whose \
+                           gradient is not 0: the others' p, m and v stay, as embeddings want it; lr 0.001 */
 
 /* The optimizer borrows the layer, and sees parameters inferred later too. Once the layer has been freed, all that an
  * optimizer can do is to be freed; else it is TN_ERR_STATE. */

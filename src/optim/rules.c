@@ -97,7 +97,7 @@ static tn__node *adam(const tn__settings *u, tn__node *p, tn__node *g, tn__node 
     return tn__minus(p, adam_change(u, state[0], state[1]));
 }
 
-static tn__node *adamw(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+tn__node *tn__adamw(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
 {
     tn__node *decayed = tn__scaled(1 - u->set.lr * u->set.weight_decay, p);
     tn__moments(u, g, state);
@@ -248,7 +248,7 @@ const tn__optimizer_rule tn__optimizer_rules[] = {
     ROW("rmsprop_graves", MOMENTUM | R(rho) | R(eps), _(.lr = 1e-4, .eps = 1e-4), _("n", "a", "d"), rmsprop_graves, ),
     ROW("smorms3", R(eps), _(.lr = 0.001, .eps = 1e-16), _("k", "a", "b"), smorms3, .starts_at_one = true),
     ROW("adam", ADAM, .lr = 0.001, _("m", "v"), adam, ),
-    ROW("adamw", ADAM, _(.lr = 0.001, .weight_decay = 0.01), _("m", "v"), adamw, APART),
+    ROW("adamw", ADAM, _(.lr = 0.001, .weight_decay = 0.01), _("m", "v"), tn__adamw, APART),
     ROW("amsgrad", ADAM, .lr = 0.001, _("m", "v", "vhat"), amsgrad, ),
     ROW("adabound", BOUND, .lr = 0.001, _("m", "v"), adabound, ),
     ROW("amsbound", BOUND, .lr = 0.001, _("m", "v", "vhat"), amsbound, ),
@@ -262,6 +262,9 @@ const tn__optimizer_rule tn__optimizer_rules[] = {
     ROW("nadam", ADAM | R(gamma), _(.lr = 0.002, .gamma = 0.004), _("m", "v"), nadam, ),
     ROW("asgd", R(gamma) | R(rho) | R(average_after), _(.gamma = 1e-4, .rho = 0.75), "a", asgd, ),
     ROW("rprop", 0, , _("g", "s"), rprop, ),
+    ROW("muon", MOMENTUM | ADAM, _(.lr = 0.001, .momentum = 0.95, .eps = 1e-7, .weight_decay = 0.1), _("m", "v"),
+        tn__muon, APART, .whole = true, .state_shape = tn__muon_shape),
+    ROW("sparse_adam", ADAM, .lr = 0.001, _("m", "v"), tn__sparse_adam, .whole = true),
 };
 const int tn__optimizer_rule_count = sizeof tn__optimizer_rules / sizeof *tn__optimizer_rules;
 

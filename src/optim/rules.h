@@ -21,6 +21,7 @@ static inline tn__node *tn__mixed(double rate, tn__node *old, tn__node *now)
 
 /* The running means of the gradient and of its square, beta1 and beta2. */
 void tn__moments(const tn__settings *u, tn__node *g, tn__node **state);
+tn__node *tn__adamw(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state);
 /* The L2 norm of all elements, 0-d. */
 tn__node *tn__norm_of(tn__node *x);
 
@@ -28,6 +29,9 @@ tn__node *tn__norm_of(tn__node *x);
 tn__node *tn__lamb(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state);
 tn__node *tn__adafactor(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state);
 tn_shape tn__adafactor_shape(const tn__shape *param, int which);
+tn__node *tn__muon(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state);
+tn_shape tn__muon_shape(const tn__shape *param, int which); /* its second state is a vector's alone */
+tn__node *tn__sparse_adam(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state);
 
 /* ---- rules_rows.c ---- */
 /* The positions that a table was looked up at, one a row, if its gradient is but sums of what belongs to these, and

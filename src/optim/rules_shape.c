@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules that look at a parameter as a whole: norms of it, means over its rows and columns. */
+/* The rules that look at a parameter as a whole: norms of it, its rows and columns, its singular values. */
 #include "optim/rules.h"
 
 #include <float.h>
@@ -95,4 +95,59 @@ tn__node *tn__adafactor(const tn__settings *u, tn__node *p, tn__node *g, tn__nod
     rate = tn__over(rate, at_least(rms(change), 1));
     tn__node *decayed = u->set.weight_decay > 0 ? tn__scaled(1 - u->set.lr * u->set.weight_decay, p) : p;
     return tn__minus(decayed, tn__times(rate, change));
+}
+
+/* ---- Muon ---- */
+
+tn_shape tn__muon_shape(const tn__shape *param, int which)
+{
+    return which == 1 && param->ndim >= 2 ? (tn_shape){0} : tn__shape_value(param);
+}
+
+/* x with all its singular values near 1: five steps of a polynomial of odd degree, of Newton and Schulz's kind, that
+ * grows small ones fast. The wide one of x and its transpose has the smaller products. */
+static tn__node *orthogonal(tn__node *x, double tiny)
+{
+    if (tn__node_is_error(x))
+        return x;
+    bool tall = x->shape->dim[0] > x->shape->dim[1];
+    x = tall ? tn__swap_last(x) : x;
+    x = tn__over(x, at_least(tn__norm_of(x), tiny));
+    for (int i = 0; i < 5; i++) {
+        tn__node *square = tn__matmul_node(x, tn__swap_last(x));
+        tn__node *mixed = tn__plus(tn__scaled(-4.775, square), tn__scaled(2.0315, tn__matmul_node(square, square)));
+        x = tn__plus(tn__scaled(3.4445, x), tn__matmul_node(mixed, x));
+    }
+    return tall ? tn__swap_last(x) : x;
+}
+
+tn__node *tn__muon(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    if (tn__node_is_error(g) || tn__node_is_error(p))
+        return tn__node_is_error(g) ? g : p;
+    if (p->shape->ndim < 2)
+        return tn__adamw(u, p, g, state);
+    int64_t rows = p->shape->dim[0], columns = rows ? p->shape->size / rows : 0;
+    state[0] = tn__mixed(u->set.momentum, state[0], g);
+    tn__node *x = tn__reshape(tn__mixed(u->set.momentum, state[0], g), 2, (int64_t[]){rows, columns});
+    double rate = u->set.lr * sqrt(fmax(1, (double)rows / fmax(1, (double)columns)));
+    tn__node *change = tn__reshape_like(orthogonal(x, u->set.eps), p->shape);
+    return tn__minus(tn__scaled(1 - u->set.lr * u->set.weight_decay, p), tn__scaled(rate, change));
+}
+
+/* ---- of rows ---- */
+
+tn__node *tn__sparse_adam(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    tn__node *m = state[0], *v = state[1], *there = tn__with(TN__OP_NOT_EQUAL, g, 0);
+    if (tn__node_is_error(there))
+        return there;
+    if (g->shape->ndim > 1)
+        there = tn__reduce(TN__OP_ANY, there, (1u << g->shape->ndim) - 2);
+    tn__moments(u, g, state);
+    tn__node *below = tn__raised(tn__root(state[1]), u->set.eps);
+    tn__node *change = tn__over(tn__scaled(u->set.lr * sqrt(u->correction2) / u->correction1, state[0]), below);
+    state[0] = tn__where(there, state[0], m);
+    state[1] = tn__where(there, state[1], v);
+    return tn__where(there, tn__minus(p, change), p);
 }

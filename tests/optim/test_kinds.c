@@ -277,6 +277,66 @@ static void adafactor(model *q, int i, int t, const tn_optimizer_opts *o)
         q->p[r->first + k] = q->p[r->first + k] * (1 - o->lr * o->weight_decay) - rate * u[k];
 }
 
+/* The first extent is the larger one. */
+static void muon_matrix(model *q, const tn_optimizer_opts *o)
+{
+    double x[A], y[A], square[COLUMNS][COLUMNS], mixed[COLUMNS][COLUMNS], norm = 0;
+    for (int k = 0; k < A; k++) {
+        q->a[k] = mix(o->momentum, q->a[k], q->g[k]);
+        x[k] = mix(o->momentum, q->a[k], q->g[k]);
+        norm += x[k] * x[k];
+    }
+    for (int k = 0; k < A; k++)
+        x[k] /= sqrt(norm);
+    for (int step = 0; step < 5; step++) {
+        for (int i = 0; i < COLUMNS * COLUMNS; i++) {
+            double sum = 0;
+            for (int k = 0; k < ROWS; k++)
+                sum += x[k * COLUMNS + i / COLUMNS] * x[k * COLUMNS + i % COLUMNS];
+            square[i / COLUMNS][i % COLUMNS] = sum;
+        }
+        for (int i = 0; i < COLUMNS * COLUMNS; i++) {
+            double sum = 0;
+            for (int k = 0; k < COLUMNS; k++)
+                sum += square[i / COLUMNS][k] * square[k][i % COLUMNS];
+            mixed[i / COLUMNS][i % COLUMNS] = 2.0315 * sum - 4.775 * square[i / COLUMNS][i % COLUMNS];
+        }
+        for (int k = 0; k < A; k++) {
+            y[k] = 3.4445 * x[k];
+            for (int i = 0; i < COLUMNS; i++)
+                y[k] += x[k / COLUMNS * COLUMNS + i] * mixed[i][k % COLUMNS];
+        }
+        memcpy(x, y, sizeof x);
+    }
+    for (int k = 0; k < A; k++)
+        q->p[k] = q->p[k] * (1 - o->lr * o->weight_decay) - o->lr * sqrt((double)ROWS / COLUMNS) * x[k];
+}
+
+static void muon(model *q, int i, int t, const tn_optimizer_opts *o)
+{
+    if (i == A - 1)
+        muon_matrix(q, o);
+    if (i < A)
+        return;
+    moments(q, i, o);
+    q->p[i] = q->p[i] * (1 - o->lr * o->weight_decay) - adam_change(q, i, t, q->b[i], o);
+}
+
+static void sparse_adam(model *q, int i, int t, const tn_optimizer_opts *o)
+{
+    const range *r = ends_at(i);
+    int width = r && r->matrix ? COLUMNS : 1;
+    for (int k = 0; r && k < r->count; k += width) {
+        bool there = false;
+        for (int j = 0; j < width; j++)
+            there = there || q->g[r->first + k + j] != 0;
+        for (int j = r->first + k; there && j < r->first + k + width; j++) {
+            moments(q, j, o);
+            q->p[j] -= o->lr * sqrt(1 - pow(o->beta2, t)) / (1 - pow(o->beta1, t)) * q->a[j] / (sqrt(q->b[j]) + o->eps);
+        }
+    }
+}
+
 static const struct kind {
     const char *text;
     rule step;
@@ -316,13 +376,23 @@ static const struct kind {
     {"lamb", lamb, {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6}},
     {"adafactor", adafactor, {.lr = 0.01, .eps = 0.001}},
     {"adafactor:lr=0.5,eps=3,weight_decay=0.1", adafactor, {.lr = 0.5, .eps = 3, .weight_decay = 0.1}},
+    {"muon", muon, {.lr = 0.001, .momentum = 0.95, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-7, .weight_decay = 0.1}},
+    {"muon:lr=0.1,momentum=0.5,weight_decay=0", muon,
+     {.lr = 0.1, .momentum = 0.5, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-7}},
+    {"sparse_adam", sparse_adam, {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+    {"sparse_adam:lr=0.1,beta2=0.5", sparse_adam, {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.5, .eps = 1e-8}},
 };
 
-/* Away from zero, where signs and quotients jump. */
-static void fresh_gradients(double *g)
+/* Away from zero, where signs and quotients jump; for who leaves rows alone, a row of zeros, and one that begins so. */
+static void fresh_gradients(double *g, bool sparse)
 {
     for (int i = 0; i < SIZE; i++)
         g[i] = (float)(check_uniform(0.1, 1) * (check_bits() % 2 ? 1 : -1));
+    int row = (int)(check_bits() % (ROWS - 1));
+    for (int i = row * COLUMNS; sparse && i <= (row + 1) * COLUMNS; i++)
+        g[i] = 0;
+    if (sparse)
+        g[A + check_bits() % B] = 0;
 }
 
 static void run_kind(const struct kind *k, tn_dtype dtype, double tolerance)
@@ -335,7 +405,7 @@ static void run_kind(const struct kind *k, tn_dtype dtype, double tolerance)
     tn_optimizer *optimizer = tn_optimizer_parse(k->text, layer);
     for (int t = 1; t <= STEPS; t++) TN_SCOPE {
         snprintf(context, sizeof context, "%s, %s, step %d", k->text, tn_dtype_name(dtype), t);
-        fresh_gradients(q.g);
+        fresh_gradients(q.g, k->step == sparse_adam);
         assert_int_equal(give_gradients(layer, q.g, 2), TN_OK);
         assert_int_equal(tn_step(optimizer), TN_OK);
         for (int i = 0; i < SIZE; i++)
@@ -435,7 +505,7 @@ static void test_gradient_options(void **state)
     (void)state;
     double p[SIZE], g[SIZE], want[SIZE];
     check_fill(p, SIZE, 0.2, 2);
-    fresh_gradients(g);
+    fresh_gradients(g, false);
     tn_layer *layer = new_layer(p, TN_FLOAT64);
     for (int way = 0; way < 4; way++) {
         const tn_optimizer_opts opts[] = {

@@ -29,6 +29,10 @@ KINDS = {
     "asgd:lr=0.5,gamma=0.1,rho=0.5,average_after=2": (O.ASGD, dict(lr=0.5, lambd=0.1, alpha=0.5, t0=2)),
     "rprop": (O.Rprop, {}),
     "rprop:lr=0.5": (O.Rprop, dict(lr=0.5)),
+    "muon": (O.Muon, {}),
+    "muon:lr=0.1,momentum=0.5,weight_decay=0.5": (O.Muon, dict(lr=0.1, momentum=0.5, weight_decay=0.5)),
+    "sparse_adam": (O.SparseAdam, {}),
+    "sparse_adam:lr=0.1,beta1=0.5,beta2=0.9,eps=0.1": (O.SparseAdam, dict(lr=0.1, betas=(0.5, 0.9), eps=0.1)),
 }
 
 
@@ -38,16 +42,18 @@ STATES = {"asgd:lr=0.5,gamma=0.1,rho=0.5,average_after=2": ("ax", "p.a")}
 
 def run(kind, options, state):
     p = torch.nn.Parameter(torch.ones(ROWS, COLUMNS, dtype=torch.float64))
-    optimizer = kind([p], foreach=False, **options)
+    optimizer = kind([p], **({} if kind in (O.Muon, O.SparseAdam) else dict(foreach=False)), **options)
     for t in range(1, STEPS + 1):
         p.grad = torch.tensor([((7 * t * i + 3 * t + 5 * i) % 11 - 5) / 4 + 1 / 8 for i in range(ROWS * COLUMNS)],
                               dtype=torch.float64).reshape(ROWS, COLUMNS)
+        p.grad = p.grad.to_sparse(1) if kind is O.SparseAdam else p.grad
         optimizer.step()
     return (optimizer.state[p][state] if state else p.detach()).flatten().tolist()
 
 
 def main():
     torch.set_default_dtype(torch.float64)  # numbers that optimizers keep are of it, too
+    torch.bfloat16 = torch.float64  # which Muon multiplies in
     lines = ["/* SPDX-License-Identifier: MIT */",
              "/* By torch_values.py, of PyTorch " + torch.__version__.split("+")[0] +
              ": optimizers, and their parameter, or a state, after the last step. */",
