@@ -268,7 +268,7 @@ static void let_go(tn__link *link, bool broken)
     tn__why why;
     errand_state before = GOING;
     bool ended = !broken && send_out(link, end_in_order, &why) && comes_back(link) && link->result == ncclSuccess;
-    if (!ended)
+    if (broken || link->state == GOING) /* else no sum is under way, and the driver may be gone */
         tn__peers_call_off(&link->peers);
     if (!ended && link->comm) {
         nccl.ncclCommAbort(link->comm);
