@@ -107,7 +107,7 @@ typedef struct tn__emit_target {
                                 language those of gpu/form.h, too */
     const tn__target_policy *policy; /* what passes ask; NULL: see ir/target.h */
     const char *nest_head;  /* printf format of a nest function's head, with its name */
-    const char *bytes_head; /* the same of one that writes bytes; NULL: the same head */
+    const char *restrict_head; /* the same of one that writes what might be extents; NULL: the same head */
     const char *back_to_back_head;  /* the same of one that another nest calls (TN__MAIN_LOOP_BACK_TO_BACK) */
     const char *prelude;    /* in front of the dialect; NULL: nothing */
     const char *helpers;    /* behind the dialect; may define TN_FAULT(fault, operand, index) */

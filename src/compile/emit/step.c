@@ -189,15 +189,20 @@ static void add_label(tn__text *label, const tn__nest *nest)
         tn__text_add(label, "copy");
 }
 
-/* Bytes of anything but random numbers, whose loops take long to compile as vectors. */
-static bool writes_bytes(const tn__nest *n)
+/* Whether what the nest writes might, for all that a C compiler knows, be the extents that it reads: bytes and integers
+ * of 64 bits, but for random numbers, whose loops take long to compile as vectors; or that an index is out of range. */
+static bool writes_like_extents(const tn__nest *n)
 {
-    bool bytes = false;
-    for (int s = 0; s < n->store_count; s++)
-        bytes = bytes || tn_dtype_size(n->access[n->store[s].access].dtype) == 1;
-    for (int e = 0; e < n->expr_count && bytes; e++)
-        bytes = n->expr[e].kind != TN__EXPR_INDEX || n->expr[e].op == TN__OP_IOTA;
-    return bytes;
+    bool like = false;
+    for (int s = 0; s < n->store_count; s++) {
+        tn_dtype dtype = n->access[n->store[s].access].dtype;
+        like = like || tn_dtype_size(dtype) == 1 || dtype == TN_INT64 || dtype == TN_UINT64;
+    }
+    for (int a = 0; a < n->access_count; a++)
+        like = like || (n->access[a].gathered && !n->access[a].known);
+    for (int e = 0; e < n->expr_count && like; e++)
+        like = n->expr[e].kind != TN__EXPR_INDEX || n->expr[e].op == TN__OP_IOTA;
+    return like;
 }
 
 /* How the function for a nest begins. */
@@ -205,7 +210,7 @@ static const char *head_of(const tn__emit_target *target, const tn__nest *n)
 {
     if (n->product.there && n->product.tile.main_loop == TN__MAIN_LOOP_BACK_TO_BACK)
         return target->back_to_back_head;
-    return target->bytes_head && writes_bytes(n) ? target->bytes_head : target->nest_head;
+    return target->restrict_head && writes_like_extents(n) ? target->restrict_head : target->nest_head;
 }
 
 /* What has been printed begins anew to note what it uses. */

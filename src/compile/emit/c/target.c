@@ -281,9 +281,10 @@ const tn__emit_target tn__emit_target_c = {
     .words = words,
     .nest_head = "static void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, "
                  "tn_i64 *fault)\n",
-    /* restrict: bytes might else be of extents, which would be read again for each element. Compiling takes half as
-     * long again. */
-    .bytes_head =
+    /* restrict: what is written might else be extents, which would be read again for each element, in loops that are
+     * not of vectors: negative indices of 51,200 counted from the end take 10 us instead of 46. Compiling takes half
+     * as long again. */
+    .restrict_head =
         "static void %s(void *const *p, const tn_i64 *restrict n, const tn_u64 *restrict s, tn_i64 begin, "
         "tn_i64 end, tn_i64 *fault)\n",
     .functions = TN__DIALECT_CPU,
