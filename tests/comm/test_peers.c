@@ -133,6 +133,21 @@ static void test_sums(void **state)
     close_sides();
 }
 
+/* Small sums leave most blocks' flags as they are, which then are too old however many these were. */
+static void test_old_flags(void **state)
+{
+    (void)state;
+    static const unsigned long long sums[] = {1, (1ull << 31) - 1, 1ull << 31, (1ull << 32) - 2, 1ull << 40};
+    open_sides();
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        check_sum(70001, 0, false);
+        side[0].turn += sums[i], side[1].turn += sums[i];
+        check_sum(1, 0, false);
+    }
+    check_sum(70001, 0, false);
+    close_sides();
+}
+
 static void test_what_is_taken(void **state)
 {
     (void)state;
@@ -175,6 +190,7 @@ int main(void)
         return start_again();
     device = tn__device_get(test_device());
     assert_non_null(device);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_taken), cmocka_unit_test(test_sums)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_taken), cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_old_flags)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 
 enum { BLOCKS = 128, THREADS = 512 };
 #define HALF    ((size_t)16 << 20) /* bytes: the largest sum */
-#define SEGMENT (2 * HALF + BLOCKS * sizeof(unsigned))
+#define SEGMENT (2 * HALF + BLOCKS * sizeof(unsigned long long))
 
 #define FUNCTIONS(X) \
     X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost) X(cuMemFreeHost) X(cuMemsetD8Async) X(cuIpcGetMemHandle) \
@@ -164,7 +164,7 @@ static CUresult go_behind(tn__peers *peers, CUstream stream)
 
 bool tn__peers_sum(tn__peers *peers, const tn__transfer *t, CUstream stream, tn__why *why)
 {
-    unsigned turn = ++peers->turn;
+    unsigned long long turn = ++peers->turn;
     long long count = t->count, fours = up(count, 4);
     /* both ranks choose alike, by the count alone */
     unsigned blocks = fours >= (long long)BLOCKS * THREADS ? BLOCKS : (unsigned)up(fours, THREADS);

@@ -4,9 +4,9 @@
  * into the other one's segment, tells it of that by a flag there, and adds what has come into its own segment.
  *
  * A block waits for the other rank's block of its number alone, and gives its own piece before: so no block need run
- * beside another. The flags count the sums, and a segment has two halves that take turns: the other rank writes the
- * next sum's pieces only after this one has given this sum's, and those of the sum after next only after this kernel
- * has ended.
+ * beside another. The flags count the sums in 64 bits, which never begin anew: one of a block that small sums leave out
+ * may be any number of sums old. A segment has two halves that take turns: the other rank writes the next sum's pieces
+ * only after this one has given this sum's, and those of the sum after next only after this kernel has ended.
  */
 
 /* A piece is dealt out to threads by four elements where addresses allow it, and the rest one by one. */
@@ -44,10 +44,11 @@ static __device__ void add(piece p, const float *here, float *to)
 }
 
 /* Waits for a flag, or until the sum is called off; whether it has come. */
-static __device__ bool comes(const volatile unsigned *flag, unsigned turn, const volatile unsigned *off)
+static __device__ bool comes(const volatile unsigned long long *flag, unsigned long long turn,
+                             const volatile unsigned *off)
 {
     bool come;
-    for (int round = 1; !(come = (int)(*flag - turn) >= 0); round++)
+    for (unsigned round = 1; !(come = *flag >= turn); round++)
         if (round % 1024 == 0 && *off)
             break;
     __threadfence_system();
@@ -56,8 +57,10 @@ static __device__ bool comes(const volatile unsigned *flag, unsigned turn, const
 
 /* size: elements of a piece, a multiple of 4; here, there: this turn's halves of the two segments. */
 extern "C" __global__ void tn_sum_of_two(const float *from, float *to, long long count, long long size,
-                                         const float *here, float *there, const volatile unsigned *here_flags,
-                                         volatile unsigned *there_flags, unsigned turn, const volatile unsigned *off)
+                                         const float *here, float *there,
+                                         const volatile unsigned long long *here_flags,
+                                         volatile unsigned long long *there_flags, unsigned long long turn,
+                                         const volatile unsigned *off)
 {
     __shared__ int come;
     const piece p = piece_of(from, ((unsigned long long)from | (unsigned long long)to) % sizeof(float4) == 0, size,

@@ -9,13 +9,13 @@
 #include "comm/transport.h"
 
 typedef struct tn__peers {
-    CUdeviceptr own, other; /* segments: of this rank, and the other one's; 0: none */
+    CUdeviceptr own, other;  /* segments: of this rank, and the other one's; 0: none */
     CUfunction kernel;
-    CUstream last;          /* the stream of the last sum */
-    CUevent behind;         /* its end, for a sum on another stream */
-    _Atomic unsigned *off;  /* read by the kernel: not 0, it need not wait any more */
-    unsigned turn;          /* sums so far */
-    bool used;              /* both ranks reach each other's segment */
+    CUstream last;           /* the stream of the last sum */
+    CUevent behind;          /* its end, for a sum on another stream */
+    _Atomic unsigned *off;   /* read by the kernel: not 0, it need not wait any more */
+    unsigned long long turn; /* sums so far */
+    bool used;               /* both ranks reach each other's segment */
 } tn__peers;
 
 /* Makes this rank's segment and tells what the other one needs to reach it; false: sums go another way. */
