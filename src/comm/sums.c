@@ -62,7 +62,8 @@ static tn__storage *put_side_by_side(int count, tn__node *const *node)
 }
 
 /* A transfer for each dtype in turn; how many there are. */
-static int list(int count, tn__node *const *node, const char *from, tn__storage *to, tn__transfer *transfers)
+static int list(int count, tn__node *const *node, const char *from, tn__storage *to, bool aside,
+                tn__transfer *transfers)
 {
     int sent = 0;
     int64_t begin = 0;
@@ -76,7 +77,8 @@ static int list(int count, tn__node *const *node, const char *from, tn__storage 
                                            .itemsize = itemsize,
                                            .count = extent_of(next - i, node + i) / (int64_t)itemsize,
                                            .from = from + begin,
-                                           .to = (char *)to->memory + begin};
+                                           .to = (char *)to->memory + begin,
+                                           .aside = aside};
         for (int k = i; k < next; k++)
             begin = tn__side_by_side(begin, node[k]);
     }
@@ -122,7 +124,7 @@ tn_status tn__comm_sums(tn_comm *comm, int count, tn__node **node, bool aside, c
     if (status == TN_OK)
         status = tn__comm_check(comm, operation, text);
     if (status == TN_OK) {
-        int sent = list(count, node, there ? memory_of(node[0]) : from->memory, to, transfers);
+        int sent = list(count, node, there ? memory_of(node[0]) : from->memory, to, aside, transfers);
         ends[0] = (tn__link_ends){from, to}; /* of all of them */
         status = tn__link_transfer(comm, sent, transfers, ends, aside, operation, text);
     }

@@ -43,6 +43,7 @@ typedef struct tn__transfer {
     void *to;
     int peer;         /* the root, or the other end */
     int tag;
+    bool aside;       /* between devices: beside other work of theirs, which it should leave room */
 } tn__transfer;
 
 /* Where a rank is among the others. */

@@ -153,17 +153,19 @@ static void test_what_is_taken(void **state)
     (void)state;
     const tn__peers peers = {.used = true}, unused = {.used = false};
     const tn__transfer fits = {.kind = TN__ALL_REDUCE, .op = TN_COMM_SUM, .dtype = TN_FLOAT32, .count = HALF / 4};
-    tn__transfer larger = fits, other = fits, product = fits, gather = fits;
+    tn__transfer larger = fits, other = fits, product = fits, gather = fits, aside = fits;
     larger.count++;
     other.dtype = TN_INT32;
     product.op = TN_COMM_PROD;
     gather.kind = TN__ALL_GATHER;
+    aside.aside = true;
     assert_true(tn__peers_take(&peers, &fits));
     assert_false(tn__peers_take(&unused, &fits));
     assert_false(tn__peers_take(&peers, &larger));
     assert_false(tn__peers_take(&peers, &other));
     assert_false(tn__peers_take(&peers, &product));
     assert_false(tn__peers_take(&peers, &gather));
+    assert_false(tn__peers_take(&peers, &aside));
 }
 
 /* On the emulator's GPU. */

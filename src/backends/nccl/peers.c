@@ -3,7 +3,8 @@
  * Sums of two ranks of one host by a kernel of our own. For a few megabytes NCCL's kernels take longer with their
  * protocol than the elements are under way; here each rank has a segment of memory that the other one writes into, see
  * peers.cuh. Two H200s, 16 KiB, 1 MiB, 16 MiB: 7, 9, 67 us, of NCCL's 12, 15, 79. What is larger, of another dtype, or
- * of more ranks has not been measured and is NCCL's.
+ * of more ranks has not been measured and is NCCL's, as is what goes beside other work: the kernel's blocks are on all
+ * processors, NCCL's on a few.
  */
 #include "backends/nccl/peers.h"
 
@@ -141,7 +142,7 @@ void tn__peers_call_off(tn__peers *peers)
 
 bool tn__peers_take(const tn__peers *peers, const tn__transfer *t)
 {
-    return peers->used && t->kind == TN__ALL_REDUCE && t->op == TN_COMM_SUM && t->dtype == TN_FLOAT32 &&
+    return peers->used && !t->aside && t->kind == TN__ALL_REDUCE && t->op == TN_COMM_SUM && t->dtype == TN_FLOAT32 &&
            (size_t)t->count * sizeof(float) <= HALF;
 }
 
