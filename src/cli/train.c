@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "core/log.h"
 #include "tn_build_config.h"
+#include "train/run.h"
 
 #ifdef TN_HAVE_JANSSON
 #define WRITTEN "model, log and learning curve"
@@ -147,9 +148,9 @@ static char *with_rate(const char *words, const char *rate)
     return text;
 }
 
-/* What --lr says of the optimizer, in place of what --optimizer says or the dataset's recipe has, whose schedule stays.
- * *optimizer is to be freed. */
-static int apply_rate(const tn__options *options, char **optimizer, const char **schedule)
+/* What --lr says of the optimizer, in place of what --optimizer says or the dataset's recipe has, whose schedule stays
+ * unless there is one among the extensions. *optimizer is to be freed. */
+static int apply_rate(const tn__options *options, const char *extend, char **optimizer, const char **schedule)
 {
     const char *words = options->optimizer;
     *schedule = options->schedule;
@@ -163,7 +164,8 @@ static int apply_rate(const tn__options *options, char **optimizer, const char *
     if (!words) {
         const tn_recipe *recipe = recipe_of(options->arguments[0]);
         words = recipe->optimizer;
-        *schedule = options->schedule ? options->schedule : recipe->schedule;
+        if (!*schedule && !tn__named_sets_rate(extend))
+            *schedule = recipe->schedule;
     }
     *optimizer = with_rate(words, options->rate);
     return *optimizer ? TN__EXIT_DONE : tn__cli_failure("train", "out of memory");
@@ -348,7 +350,7 @@ static int run(const tn__options *options)
     if (code == TN__EXIT_DONE)
         code = extension_words(options, &extend);
     if (code == TN__EXIT_DONE)
-        code = apply_rate(options, &optimizer, &schedule);
+        code = apply_rate(options, extend, &optimizer, &schedule);
     char stand_in[64], *arguments[] = {stand_in};
     tn__options of = *options;
     if (options->synthetic) {

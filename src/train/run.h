@@ -6,6 +6,7 @@
 
 #include <tanso/extensions.h>
 #include <tanso/train.h>
+#include "core/plugin.h"
 #include "train/config.h"
 #include "train/history.h"
 #include "train/lines.h"
@@ -83,8 +84,10 @@ tn_trigger *tn__stop_new(tn__run *run);
 /* Gives the trainer what the words name: a schedule, and extensions with blanks between them. A NULL run only checks
  * the words. */
 tn_status tn__named_extend(tn__run *run, const char *schedule, const char *extend);
-/* Whether schedules of the learning rate are among these extensions (NULL: there are none). */
+/* Whether schedules of the learning rate are among these extensions (NULL: there are none). The command asks, too. */
+TN__PLUGIN_BEGIN
 bool tn__named_sets_rate(const char *extend);
+TN__PLUGIN_END
 
 /* ---- output.c ---- */
 /* Makes the folder, keeps other runs out of it, and sees that files can be written there; notes the paths. */

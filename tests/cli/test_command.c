@@ -311,6 +311,14 @@ static void test_rate(void **state)
     for (int i = 0; strcmp(recipe->dataset, "spiral") != 0; recipe = tn_train_recipe(++i))
         ;
     char words[256];
+    /* a schedule of one's own, which stands in the place of the recipe's, begins with it */
+    static const char own[] = "--extend step:gamma=0.5,step=1,every=2it";
+    char given[256];
+    snprintf(given, sizeof given, "--lr 0.03 %s", own);
+    snprintf(words, sizeof words, "--optimizer %.*s:lr=0.03 %s", (int)strcspn(recipe->optimizer, ":"),
+             recipe->optimizer, own);
+    if (!strchr(recipe->optimizer, ','))
+        assert_true(same_models(given, words));
     snprintf(words, sizeof words, "--optimizer %.*s:lr=0.03 --schedule %s", (int)strcspn(recipe->optimizer, ":"),
              recipe->optimizer, recipe->schedule);
     if (!strchr(recipe->optimizer, ','))
