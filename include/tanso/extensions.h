@@ -240,7 +240,8 @@ typedef struct tn_plateau_opts {
     int cooldown;          /* looks after a change that do not count; default 0 */
     double least;          /* the value does not fall below this; default 0 */
 } tn_plateau_opts;
-/* Multiplies the attribute by a factor when an observed value has not become better for a while. */
+/* Multiplies the attribute by a factor when an observed value has not become better for a while. Beside a schedule that
+ * sets the attribute throughout the run, and so would undo that, it is TN_ERR_VALUE when the run starts. */
 TN_API tn_extension *tn_reduce_on_plateau_with(const char *attribute, const char *key, const tn_plateau_opts *opts);
 
 #ifndef TN_NO_MACROS

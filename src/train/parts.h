@@ -152,6 +152,15 @@ typedef struct tn__registered {
     bool before_training;
 } tn__registered;
 
+/* ---- shifts.c, plateau.c ---- */
+/* The name of the schedule that an extension is, if it has begun, and sets this attribute again and again for as long
+ * as the run is; else NULL. */
+const char *tn__sets_throughout(const tn__registered *r, const tn_optimizer *optimizer, const char *attribute);
+/* Whether it lowers the attribute, and has begun. */
+bool tn__is_plateau_of(const tn_extension *extension, const tn_optimizer *optimizer, const char *attribute);
+/* That of two extensions, by their names, each undoes what the other does. */
+tn_status tn__fail_undone(const char *one, const char *other, const char *attribute);
+
 /* meeting.c: where the ranks of one run meet. */
 typedef struct tn__meetings {
     tn_comm *comm;      /* NULL: the run is this process's alone */

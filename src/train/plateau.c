@@ -79,14 +79,22 @@ static tn_status call(tn_trainer *trainer, void *user)
     return !tn__latched() ? look(p, mean) : tn_error_code();
 }
 
-/* A resumed run's attribute came with the optimizer. */
+/* A resumed run's attribute came with the optimizer. A schedule that sets it again and again would undo what is done to
+ * it here; one that comes later sees to that itself. */
 static tn_status initialize(tn_trainer *trainer, void *user)
 {
     plateau *p = user;
     p->target = tn_trainer_optimizer(trainer, p->optimizer);
     if (p->target)
         tn_optimizer_get(p->target, p->name); /* which tells of a name that there is not */
-    return tn_error_code();
+    tn_status status = tn_error_code();
+    const tn__registered *r = trainer->extensions;
+    for (; status == TN_OK && r->extension->user != p; r++) {
+        const char *other = tn__sets_throughout(r, p->target, p->name);
+        if (other)
+            status = tn__fail_undone(other, OPERATION, p->name);
+    }
+    return status;
 }
 
 static tn_status serialize(const tn_serializer *s, void *user)
@@ -109,6 +117,12 @@ static void free_plateau(void *user)
     tn__trigger_free_taken(p->check);
     tn_summary_free(p->summary);
     tn__free(p);
+}
+
+bool tn__is_plateau_of(const tn_extension *extension, const tn_optimizer *optimizer, const char *attribute)
+{
+    const plateau *p = extension->kind->free == free_plateau ? extension->user : NULL;
+    return p && p->target == optimizer && strcmp(p->name, attribute) == 0;
 }
 
 static const tn_extension_kind kind = {.name = OPERATION,

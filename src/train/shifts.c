@@ -68,6 +68,14 @@ static tn_status find_length(shifting *s, const tn_trainer *trainer)
 
 static void free_shift(void *user);
 
+tn_status tn__fail_undone(const char *one, const char *other, const char *attribute)
+{
+    return tn__fail(TN_ERR_VALUE, OPERATION,
+                    "%s and %s both set '%s' of one optimizer throughout the run, and undo one another: leave one out "
+                    "(tn_train and tanso train have a schedule of their own: ask for \"constant\")",
+                    one, other, attribute);
+}
+
 /* The shift of an extension that is one, has its optimizer already, and sets the same attribute. */
 static const shifting *beside(const shifting *s, const tn_extension *extension)
 {
@@ -83,6 +91,13 @@ static bool is_throughout(const shifting *s, const tn_trigger *trigger)
     return !is_warmup(s) && (!trigger || tn_trigger_length(trigger).count > 0);
 }
 
+const char *tn__sets_throughout(const tn__registered *r, const tn_optimizer *optimizer, const char *attribute)
+{
+    const shifting *s = r->extension->kind->free == free_shift ? r->extension->user : NULL;
+    bool same = s && s->target == optimizer && strcmp(s->name, attribute) == 0;
+    return same && is_throughout(s, r->trigger) ? s->kind.name : NULL;
+}
+
 /* `other` has begun before. */
 static tn_status check_pair(const shifting *s, const shifting *other, bool throughout, double now)
 {
@@ -93,10 +108,7 @@ static tn_status check_pair(const shifting *s, const shifting *other, bool throu
                                    "%s would undo what %s sets '%s' to: extend the trainer with the warm-up behind it",
                                    own, its, s->name);
     if (throughout && !is_warmup(s))
-        return tn__fail(TN_ERR_VALUE, OPERATION,
-                        "%s and %s both set '%s' of one optimizer throughout the run, and undo one another: leave one "
-                        "out (tn_train and tanso train have a schedule of their own: ask for \"constant\")",
-                        its, own, s->name);
+        return tn__fail_undone(its, own, s->name);
     if (!s->begun && !s->first_given && s->shift.kind != &tn__shift_linear && now != other->found)
         return tn__fail(TN_ERR_VALUE, OPERATION,
                         "%s would begin with %g as the first value of '%s', which %s has set, and not with %g: give it "
@@ -116,6 +128,8 @@ static tn_status check_others(const shifting *s, const tn_trainer *trainer, doub
         const shifting *other = beside(s, r->extension);
         if (other)
             status = check_pair(s, other, is_throughout(s, own->trigger) || is_throughout(other, r->trigger), now);
+        else if (is_throughout(s, own->trigger) && tn__is_plateau_of(r->extension, s->target, s->name))
+            status = tn__fail_undone(r->extension->kind->name, s->kind.name, s->name);
     }
     return status;
 }

@@ -388,7 +388,7 @@ static tn_status everything(void *user)
     tn_extend(trainer, tn_progress_bar());
     tn_extend(trainer, tn_observe_lr());
     tn_extend(trainer, tn_micro_average("main/accuracy", "main/loss", "ratio"));
-    tn_extend(trainer, tn_multistep_shift("lr", 0.1, TN_POINTS(2, 5)));
+    tn_extend(trainer, tn_multistep_shift("weight_decay", 0.1, TN_POINTS(2, 5)));
     tn_extend(trainer, tn_reduce_on_plateau("lr", "main/loss"));
     tn_extend(trainer, tn_parameter_statistics(.prefix = "p"));
     tn_extend(trainer, tn_fail_on_nan());

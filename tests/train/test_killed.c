@@ -50,7 +50,7 @@ static tn_trainer *build(setup *s, const char *out, death *d, FILE *silent)
     tn_extend(trainer, tn_evaluator(s->test_loader, s->model));
     tn_extend(trainer, tn_snapshot(.keep = 1, .autoload = true), .trigger = TN_EVERY(7, TN_ITERATION));
     tn_extend(trainer, tn_snapshot_layer(s->model, "best"), .trigger = tn_min_value("validation/main/loss"));
-    tn_extend(trainer, tn_exponential_shift("lr", 0.97), .trigger = TN_EVERY(1, TN_EPOCH));
+    tn_extend(trainer, tn_exponential_shift("weight_decay", 0.97, .first = 0.01), .trigger = TN_EVERY(1, TN_EPOCH));
     tn_extend(trainer, tn_reduce_on_plateau("lr", "main/loss", .patience = 2, .factor = 0.8));
     tn_extend(trainer, tn_cosine_shift("momentum", .length = {MOST_ITERATIONS, TN_ITERATION}, .last = 0.1));
     tn_extend(trainer, tn_observe_lr());

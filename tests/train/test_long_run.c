@@ -65,7 +65,7 @@ static tn_trainer *build(setup *s, looks *l, FILE *silent)
     tn_extend(trainer, tn_snapshot_layer(s->model, "best", .wait = true), /* arrays are counted */
               .trigger = tn_min_value("main/loss", .check = TN_EVERY((double)l->steps / 20, TN_ITERATION)));
     tn_extend(trainer, tn_cosine_shift("momentum", .last = 0.1));
-    tn_extend(trainer, tn_exponential_shift("lr", 1), .trigger = TN_EVERY(1, TN_EPOCH));
+    tn_extend(trainer, tn_exponential_shift("weight_decay", 1, .first = 0.001), .trigger = TN_EVERY(1, TN_EPOCH));
     tn_extend(trainer, tn_reduce_on_plateau("lr", "main/loss", .patience = 1000000000));
     tn_extend(trainer, tn_observe_lr());
     tn_extend(trainer, tn_observe_value("place", place, NULL), .trigger = TN_EVERY(1, TN_ITERATION));

@@ -213,6 +213,9 @@ static void test_beside(void **state)
         {8, 5, "LinearShift", "ExponentialShift"},
         {1, 5, "MultistepShift", "ExponentialShift"}, {0, 6, NULL, NULL},
         {1, 1, "MultistepShift", "MultistepShift"},   {7, 3, "LinearShift", "MultistepShift"},
+        {9, 1, "ReduceOnPlateau", "MultistepShift"},  {1, 9, "MultistepShift", "ReduceOnPlateau"},
+        {2, 9, NULL, NULL},                           {9, 2, NULL, NULL}, /* a warm-up ends */
+        {9, 9, NULL, NULL},                           {9, 4, NULL, NULL}, {6, 9, NULL, NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         setup s = setup_new(12, 3, "linear:3", "momentum:lr=0.1");
@@ -229,8 +232,9 @@ static void test_beside(void **state)
                                  : which == 3 ? tn_multistep_shift("lr", 0.1, TN_POINTS(1), .first = 0.1)
                                  : which < 6  ? tn_exponential_shift("lr", 0.5)
                                  : which == 6 ? tn_exponential_shift("momentum", 0.5)
+                                 : which == 9 ? tn_reduce_on_plateau("lr", "main/loss")
                                               : tn_linear_shift("lr", 0.2, 0.1, 0, 4); /* 7; 8: at a point */
-            tn_trigger *trigger = which == 2                ? TN_EVERY(1, TN_ITERATION)
+            tn_trigger *trigger = which == 2 || which == 9                ? TN_EVERY(1, TN_ITERATION)
                                   : which == 4 || which == 5 || which == 8 ? tn_at_points(TN_ITERATION, which - 2)
                                                              : TN_EVERY(1, TN_EPOCH);
             assert_int_equal(tn_extend(trainer, made, .trigger = trigger), TN_OK);
@@ -244,7 +248,7 @@ static void test_beside(void **state)
         tn_clear_error();
         tn_trainer_free(trainer);
         setup_free(&s);
-        if (rows[i].second == 2)
+        if (rows[i].second == 2 && rows[i].first != 9)
             LRS(&u, .01, .04, .07, .1, .01, .01, .01, .01);
     }
 }
