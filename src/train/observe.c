@@ -10,6 +10,17 @@ static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
 
 /* ---- a value of a function ---- */
 
+/* Told once of a key that another one has reported under, too. */
+static void tell_replaced(tn_trainer *trainer, const char *operation, const char *key, bool *told)
+{
+    if (*told || !tn_observation_has(tn_trainer_observation(trainer), key))
+        return;
+    *told = true;
+    tn__log(TN__LOG_WARN, operation,
+            "'%s' has been reported in iteration %lld already, and is replaced: observe under another key", key,
+            (long long)tn_trainer_iteration(trainer));
+}
+
 typedef struct observing {
     const char *operation;
     char *key, *optimizer;
@@ -22,12 +33,7 @@ static tn_status observe(tn_trainer *trainer, void *user)
 {
     observing *o = user;
     double value = o->value(trainer, o->user);
-    if (!o->told && tn_observation_has(tn_trainer_observation(trainer), o->key)) {
-        o->told = true;
-        tn__log(TN__LOG_WARN, o->operation,
-                "'%s' has been reported in iteration %lld already, and is replaced: observe under another key", o->key,
-                (long long)tn_trainer_iteration(trainer));
-    }
+    tell_replaced(trainer, o->operation, o->key, &o->told);
     return tn__latched() ? tn_error_code()
                          : tn_observation_set_number(tn_trainer_observation(trainer), o->key, value, 0);
 }
@@ -102,6 +108,7 @@ typedef struct micro {
     char *numerator, *denominator, *result;
     tn_trigger *every;
     bool seen;        /* there was an average, or a warning that there is none */
+    bool told;        /* that the result's key is another one's, too */
     tn_summary *sums; /* both means are over the same iterations, so that their ratio is that of the sums */
 } micro;
 
@@ -133,6 +140,7 @@ static tn_status average(tn_trainer *trainer, void *user)
         return TN_OK;
     double ratio = tn_summary_mean(m->sums, "numerator") / tn_summary_mean(m->sums, "denominator");
     tn_summary_clear(m->sums);
+    tell_replaced(trainer, "micro_average", m->result, &m->told);
     return !tn__latched() ? tn_observation_set_number(seen, m->result, ratio, 0) : tn_error_code();
 }
 
