@@ -26,21 +26,24 @@ static tn_status call_extensions(tn_trainer *trainer)
     return TN_OK;
 }
 
-/* A function of a kind, by its place there, for all extensions until one fails. */
+/* A function of a kind, by its place there, for all extensions until one fails. *done: how many before that. */
 typedef tn_status (*stage)(tn_trainer *trainer, void *user);
 
-static tn_status call_stage(tn_trainer *trainer, size_t place)
+static tn_status call_stage(tn_trainer *trainer, size_t place, size_t *done)
 {
     tn_status status = TN_OK;
-    for (size_t i = 0; i < trainer->extension_count && status == TN_OK; i++) {
-        const tn_extension *extension = trainer->extensions[i].extension;
+    for (*done = 0; *done < trainer->extension_count; ++*done) {
+        const tn_extension *extension = trainer->extensions[*done].extension;
         stage call = *(const stage *)((const char *)extension->kind + place);
         if (call)
             status = tn__or_latched(call(trainer, extension->user));
+        if (status != TN_OK)
+            break;
     }
     return status;
 }
-#define CALL_STAGE(trainer, name) call_stage(trainer, offsetof(tn_extension_kind, name))
+#define CALL_STAGE_COUNTED(trainer, name, done) call_stage(trainer, offsetof(tn_extension_kind, name), done)
+#define CALL_STAGE(trainer, name)               CALL_STAGE_COUNTED(trainer, name, &(size_t){0})
 
 static tn_status iterate(tn_trainer *trainer)
 {
@@ -108,10 +111,11 @@ static tn_status before_training(tn_trainer *trainer)
     return tn__or_latched(status);
 }
 
-static tn_status begin(tn_trainer *trainer)
+/* *initialized: how many extensions have been, the first ones. */
+static tn_status begin(tn_trainer *trainer, size_t *initialized)
 {
     tn_status status = CALL_STAGE(trainer, prepare);
-    return status == TN_OK ? CALL_STAGE(trainer, initialize) : status;
+    return status == TN_OK ? CALL_STAGE_COUNTED(trainer, initialize, initialized) : status;
 }
 
 static void show_and_forget(const tn_trainer *trainer, const char *when)
@@ -121,15 +125,16 @@ static void show_and_forget(const tn_trainer *trainer, const char *when)
     tn_clear_error();
 }
 
-/* The extensions hear of a failure with the thread clean, so that they can save what there is. */
-static void tell_failure(tn_trainer *trainer)
+/* The extensions hear of a failure with the thread clean, so that they can save what there is; those that have been
+ * initialized, the first `count`. */
+static void tell_failure(tn_trainer *trainer, size_t count)
 {
     char when[40] = "before training";
     if (trainer->under_way)
         snprintf(when, sizeof when, "iteration %lld", (long long)trainer->under_way);
     if (!trainer->quiet)
         tn__log(TN__LOG_ERROR, "train", "%s: %s", when, tn__error_message(trainer->failure));
-    for (size_t i = 0; i < trainer->extension_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const tn_extension *extension = trainer->extensions[i].extension;
         if (extension->kind->on_error)
             extension->kind->on_error(trainer, extension->user);
@@ -162,7 +167,8 @@ static tn__error *take_failure(tn_status status)
 
 static tn_status run(tn_trainer *trainer)
 {
-    tn_status status = begin(trainer);
+    size_t initialized = 0;
+    tn_status status = begin(trainer, &initialized);
     bool began = status == TN_OK;
     trainer->under_way = tn_trainer_iteration(trainer);
     if (began && tn_trainer_iteration(trainer) == 0)
@@ -170,8 +176,8 @@ static tn_status run(tn_trainer *trainer)
     if (status == TN_OK)
         status = loop(trainer);
     trainer->failure = take_failure(status);
-    if (trainer->failure && began)
-        tell_failure(trainer);
+    if (trainer->failure && (began || initialized > 0))
+        tell_failure(trainer, initialized);
     if (!trainer->failure && trainer->stopped)
         trainer->failure = take_failure(CALL_STAGE(trainer, on_stop));
     finalize(trainer);

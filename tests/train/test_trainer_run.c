@@ -21,7 +21,7 @@ static void note(diary *d, const char *what, const char *who)
 typedef struct writer {
     diary *diary;
     const char *name;
-    int64_t fails_at; /* the iteration of the call that fails, -1: before training; 0: none */
+    int64_t fails_at; /* the iteration of the call that fails, -1: before training, -2: when it begins; 0: none */
     bool all;         /* notes everything, not calls alone */
 } writer;
 
@@ -31,6 +31,8 @@ static tn_status writer_initialize(tn_trainer *trainer, void *user)
     writer *w = user;
     if (w->all)
         note(w->diary, "init", w->name);
+    if (w->fails_at == -2)
+        tn_slice_axis(tn_ones(TN_SHAPE(2)), 5, 0, 1, 1); /* latches */
     return TN_OK;
 }
 
@@ -141,6 +143,16 @@ static void test_failure_before(void **state)
                                 "finalize a");
     assert_int_equal(tn_trainer_iteration(trainer), 0);
     tn_trainer_free(trainer);
+    /* one that cannot even begin: those are told that have */
+    d = (diary){0};
+    trainer = idle_trainer(TN_EVERY(5, TN_ITERATION));
+    tn_extend(trainer, writer_new(&d, "w", true, 0), .priority = 300);
+    tn_extend(trainer, writer_new(&d, "bad", true, -2), .priority = 200);
+    tn_extend(trainer, writer_new(&d, "a", true, 0));
+    assert_int_equal(tn_trainer_run(trainer), TN_ERR_INDEX);
+    check_latched(TN_ERR_INDEX, "axis");
+    assert_string_equal(d.text, "init w init bad on_error w finalize w finalize bad finalize a");
+    tn_trainer_free(trainer);
 }
 
 /* A function that gives a status and latches no error ends the run all the same, whichever it is. */
@@ -185,7 +197,7 @@ static void test_bare_status(void **state)
         assert_int_equal(tn_trainer_run(trainer), TN_ERR_INDEX);
         check_latched(TN_ERR_INDEX, "latched no error");
         assert_int_equal(tn_trainer_iteration(trainer), i == 2 || i == 3 ? 3 : 0);
-        assert_int_equal(told, i >= 2 && !stopped); /* what comes before the first iteration is told to nobody */
+        assert_int_equal(told, i >= 1 && !stopped); /* where a run cannot be prepared, nobody has begun */
         tn_trainer_free(trainer);
     }
 }
