@@ -57,6 +57,7 @@ typedef struct tn_serializer {
     const char *name;                    /* under the parent */
     const tn_load_opts *weights;         /* how layers are loaded; NULL: as they were saved. Of a file of Chainer's,
                                             what it does not have keeps its value */
+    unsigned long long *met;             /* the library's own: which patterns of `weights` some layer has a name for */
 } tn_serializer;
 
 /* A place below another, "_trigger"; both strings are borrowed. */
@@ -262,8 +263,8 @@ typedef struct tn_extension_kind {
     tn_status (*after)(tn_trainer *trainer, void *user);
     /* When a run is stopped by its flag, between two iterations. */
     tn_status (*on_stop)(tn_trainer *trainer, void *user);
-    /* When the run fails after all extensions have been initialized, in a call before training, too; the error is not
-     * latched meanwhile, and told by tn_trainer_error. Own errors are only shown. */
+    /* When the run fails after this extension has been initialized: also before training, where another one could not
+     * be. The error is not latched meanwhile, and told by tn_trainer_error. Own errors are only shown. */
     void (*on_error)(tn_trainer *trainer, void *user);
     /* At the end of a run, however it ends. */
     void (*finalize)(tn_trainer *trainer, void *user);
@@ -327,8 +328,8 @@ TN_API tn_status tn_trainer_status(const tn_trainer *trainer);
  * Runs until the stop trigger fires, the flag is raised, or something fails. Each iteration: the update, then the
  * extensions by falling priority, those of one priority in the order of registration, each when its trigger fires,
  * which is asked right before. TN_OK, also for a run that was stopped (tn_trainer_stopped). A failure is shown and told
- * to the extensions (on_error), unless one of them could not even be initialized, and latched when all are finalized;
- * another call then goes on from where it stood. After a run that has ended by its trigger another one is TN_ERR_STATE.
+ * to the extensions that have been initialized (on_error), and latched when all are finalized; another call then goes
+ * on from where it stood. After a run that has ended by its trigger another one is TN_ERR_STATE.
  */
 TN_API tn_status tn_trainer_run(tn_trainer *trainer);
 /* Whether the last run was ended by its flag or a signal. */
@@ -366,7 +367,8 @@ TN_API tn_status tn_trainer_save(tn_trainer *trainer, const char *path) TN_MUST_
  * tn_linear, and what .transpose names, are transposed; optimizers, iterators, triggers, schedules, the log, plots and
  * averages go on. It has no hyperparameters and random generators: those stay as the trainer has them, as does what
  * else it does not hold. The order of samples of the epoch under way is the loader's own: later epochs' orders are not
- * in the file either. Options are those of tn_layer_load.
+ * in the file either. Options are those of tn_layer_load; a pattern of .transpose or .ignore that matches nothing in
+ * any layer is TN_ERR_NAME.
  *
  * All or nothing: where something is missing or does not fit, the trainer and everything it is made of stay as they
  * were. (Should the memory not even suffice for that, the trainer has the error for good: make another one.)

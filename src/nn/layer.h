@@ -267,6 +267,12 @@ tn_status tn__pattern_check(const char *operation, const char *option, const cha
 bool tn__patterns_match(const char *operation, const char *patterns, const char *path, tn_status *status);
 tn_status tn__patterns_check(const char *operation, const char *option, const char *patterns, const tn_layer *layer);
 
+/* Of a load into several layers: notes which of the patterns of .transpose and .ignore match something in this one, a
+ * bit each; and TN_ERR_NAME, if one of the first 64 of each has matched nothing in any of them. */
+enum { TN__LOAD_PATTERNS = 2 };
+tn_status tn__load_patterns_note(const tn_load_opts *opts, const tn_layer *layer, unsigned long long *met);
+tn_status tn__load_patterns_check(const char *operation, const tn_load_opts *opts, const unsigned long long *met);
+
 /* ---- layer_io.c ---- */
 /* tn_layer_load from an archive that was read already; `file` names it in messages; opts may be NULL. */
 tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const char *file, const tn_load_opts *opts);

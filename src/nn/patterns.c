@@ -81,3 +81,42 @@ tn_status tn__patterns_check(const char *operation, const char *option, const ch
     tn__free(copy);
     return status;
 }
+
+/* ---- of a load into several layers ---- */
+
+enum { NOTED = 64 };
+
+static const char *patterns_of(const tn_load_opts *opts, int which) { return which ? opts->ignore : opts->transpose; }
+
+tn_status tn__load_patterns_note(const tn_load_opts *opts, const tn_layer *layer, unsigned long long *met)
+{
+    tn_status status = TN_OK;
+    for (int which = 0; which < TN__LOAD_PATTERNS && status == TN_OK; which++) {
+        char *copy = dotted("trainer_load", patterns_of(opts, which), &status), *rest;
+        int at = 0;
+        for (char *word = copy ? strtok_r(copy, " ", &rest) : NULL; word && at < NOTED && status == TN_OK;
+             word = strtok_r(NULL, " ", &rest), at++) {
+            seeking s = {.pattern = word, .persistent = true, .count = MOST_NAMED}; /* no names are asked for */
+            status = tn__visit_slots((tn_layer *)layer, "", seek, &s);
+            met[which] |= (unsigned long long)s.found << at;
+        }
+        tn__free(copy);
+    }
+    return status;
+}
+
+tn_status tn__load_patterns_check(const char *operation, const tn_load_opts *opts, const unsigned long long *met)
+{
+    tn_status status = TN_OK;
+    for (int which = 0; which < TN__LOAD_PATTERNS && status == TN_OK; which++) {
+        char *copy = dotted(operation, patterns_of(opts, which), &status), *rest;
+        int at = 0;
+        for (char *word = copy ? strtok_r(copy, " ", &rest) : NULL; word && at < NOTED && status == TN_OK;
+             word = strtok_r(NULL, " ", &rest), at++)
+            if (!(met[which] >> at & 1))
+                status = tn__fail(TN_ERR_NAME, operation, "no parameter of any layer matches '%s' of .%s", word,
+                                  which ? "ignore" : "transpose");
+        tn__free(copy);
+    }
+    return status;
+}

@@ -91,6 +91,8 @@ static tn_status load_layer(const tn_serializer *at, tn_layer *layer)
         status = marks_below(at, found);
     if (status == TN_OK)
         status = tn__layer_load_from(layer, found, at->file ? at->file : "the archive", at->weights);
+    if (status == TN_OK && at->met && at->weights)
+        status = tn__load_patterns_note(at->weights, layer, at->met);
     tn_archive_free(found);
     return status;
 }

@@ -41,7 +41,7 @@ tn_serializer tn_serializer_in(const tn_serializer *s, const char *name)
     if (!s)
         return (tn_serializer){.name = name};
     return (tn_serializer){.archive = s->archive, .loading = s->loading, .file = s->file, .parent = s, .name = name,
-                           .weights = s->weights};
+                           .weights = s->weights, .met = s->met};
 }
 
 bool tn_serializer_has(const tn_serializer *s, const char *name)

@@ -206,8 +206,9 @@ tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const ch
         return status;
     weights.chainer = weights.chainer || !version;
     tn_archive *readable = weights.chainer ? tn__chainer_archive(archive) : NULL;
-    tn_serializer root = {
-        .archive = readable ? readable : archive, .loading = true, .file = path, .weights = &weights};
+    unsigned long long met[TN__LOAD_PATTERNS] = {0};
+    tn_serializer root = {.archive = readable ? readable : archive, .loading = true, .file = path, .weights = &weights,
+                          .met = met};
     tn__undo undo __attribute__((cleanup(tn__undo_end))) = {0};
     status = tn_archive_status(root.archive);
     if (status == TN_OK)
@@ -215,6 +216,8 @@ tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const ch
     if (status == TN_OK) {
         double elapsed = trainer->elapsed_before;
         status = tn__or_latched(tn_serialize_trainer(&root, "", trainer));
+        if (status == TN_OK)
+            status = tn__load_patterns_check("trainer_load", &weights, met);
         if (status != TN_OK)
             take_back(&undo, trainer, elapsed, status);
     }

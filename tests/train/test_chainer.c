@@ -409,6 +409,14 @@ static void test_misfits(void **state)
     check_latched(TN_ERR_FORMAT, "is no snapshot of a trainer");
     assert_int_equal(tn_trainer_load(r.trainer, file("log")), TN_ERR_VALUE);
     check_latched(TN_ERR_VALUE, "expected a path that ends in .safetensors or .npz");
+    /* of several models each pattern is one's, at least */
+    assert_int_equal(tn_trainer_load(r.trainer, file("snapshot_iter_4"), .transpose = "*.W *.V"), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "no parameter of any layer matches '*.V' of .transpose");
+    assert_int_equal(tn_trainer_load(r.trainer, file("snapshot_iter_4"), .ignore = "b"), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "no parameter of any layer matches 'b' of .ignore");
+    assert_int_equal(tn_trainer_iteration(r.trainer), 0);
+    assert_int_equal(tn_trainer_load(r.trainer, file("snapshot_iter_4"), .transpose = "*/W"), TN_OK);
+    assert_int_equal(tn_trainer_iteration(r.trainer), 4);
     tn_layer *other = tn_sequential(tn_linear(FEATURES));
     tn_optimizer *optimizer = tn_sgd(other);
     tn_trainer *trainer = tn_trainer_new(tn_standard_updater(r.loader, optimizer), .out = folder);
