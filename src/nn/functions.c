@@ -128,16 +128,24 @@ tn__node *tn__layer_normalize(tn__node *x, tn__node *gamma, tn__node *beta, doub
     x = tn__checked_floating(x, "layer_norm");
     if (tn__node_is_error(x))
         return x;
+    tn__node *given[3] = {x};
+    int count = 1;
+    if (gamma)
+        given[count++] = gamma;
+    if (beta)
+        given[count++] = beta;
+    bool weak;
+    tn_dtype dtype = tn__common_dtype(count, given, &weak); /* what comes out is rounded once */
     int axes = gamma ? gamma->shape->ndim : beta ? beta->shape->ndim : 1;
     uint32_t last = ((1u << axes) - 1) << (x->shape->ndim - axes);
     tn__node *wide = tn__widened(x);
     tn__node *centred = tn__binary(TN__OP_SUBTRACT, wide, mean_over(wide, last));
     tn__node *variance = mean_over(tn__unary(TN__OP_SQUARE, centred), last);
     tn__node *scale = tn__unary(TN__OP_RSQRT, tn__with(TN__OP_ADD, variance, eps));
-    tn__node *y = tn__cast(tn__binary(TN__OP_MULTIPLY, centred, scale), (tn_dtype)x->dtype);
+    tn__node *y = tn__binary(TN__OP_MULTIPLY, centred, scale);
     if (gamma)
         y = tn__binary(TN__OP_MULTIPLY, y, gamma);
-    return beta ? tn__binary(TN__OP_ADD, y, beta) : y;
+    return tn__cast(beta ? tn__binary(TN__OP_ADD, y, beta) : y, dtype);
 }
 
 bool tn__fits_last(const char *operation, const char *what, const tn__node *x, const tn__node *vector)

@@ -286,11 +286,62 @@ static void test_sums(void **state)
     check_fine();
 }
 
+/* In 16 bits all is computed in single precision and rounded once: half a unit in the last place of each result, beside
+ * some 20 roundings of single precision of numbers up to 20. */
+static void check_rounded(const char *name, tn_array *y, tn_array *want, double unit)
+{
+    enum { MOST = 1024 };
+    double got[MOST], exact[MOST];
+    assert_string_equal(tn_is_error(y) ? tn_message_of(y) : "", "");
+    assert_int_equal(tn_dtype_of(want), TN_FLOAT64);
+    int64_t count = tn_size(y);
+    assert_true(count == tn_size(want) && count <= MOST);
+    check_read(y, got, count);
+    check_read(want, exact, count);
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(got[i] - exact[i]) <= unit * fabs(exact[i]) + 3e-5))
+            fail_msg("%s in %s: element %d is %.9g, of %.9g", name, tn_dtype_name(tn_dtype_of(y)), (int)i, got[i],
+                     exact[i]);
+}
+
+static void test_rounded_once(void **state)
+{
+    (void)state;
+    static const struct {
+        tn_dtype dtype;
+        double unit;
+    } kinds[] = {{TN_BFLOAT16, 0x1p-8}, {TN_FLOAT16, 0x1p-11}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        TN_SCOPE {
+            enum { ROWS = 4, MOST = 40 };
+            double x[ROWS * MOST], parts[2 * MOST];
+            int64_t n = 2 * (1 + (int64_t)(check_bits() % (MOST / 2)));
+            for (int64_t i = 0; i < ROWS * n; i++) /* of both signs along either axis: no mean is near all numbers */
+                x[i] = check_uniform(0.5, 2) * ((i + i / n) % 2 ? 1 : -1);
+            check_fill(parts, 2 * n, -2, 2);
+            tn_array *a[3] = {check_array(x, TN_SHAPE(ROWS, n), kinds[k].dtype),
+                              check_array(parts, TN_SHAPE(n), kinds[k].dtype),
+                              check_array(parts + n, TN_SHAPE(n), kinds[k].dtype)}, *wide[3];
+            for (int i = 0; i < 3; i++)
+                wide[i] = tn_cast(a[i], TN_FLOAT64);
+            check_rounded("layer norm", tn_layer_norm_function(a[0], a[1], a[2], 0),
+                          tn_layer_norm_function(wide[0], wide[1], wide[2], 0), kinds[k].unit);
+            check_rounded("rms norm", tn_rms_norm_function(a[0], a[1], 1e-3),
+                          tn_rms_norm_function(wide[0], wide[1], 1e-3), kinds[k].unit);
+            check_rounded("group norm", tn_group_norm_function(a[0], 1, a[1], a[2], 0),
+                          tn_group_norm_function(wide[0], 1, wide[1], wide[2], 0), kinds[k].unit);
+            check_rounded("batch norm", tn_batch_norm_function(a[0], a[1], a[2], .eps = 1e-3),
+                          tn_batch_norm_function(wide[0], wide[1], wide[2], .eps = 1e-3), kinds[k].unit);
+        }
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_running), cmocka_unit_test(test_training),
         cmocka_unit_test(test_layers), cmocka_unit_test(test_refusals), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_rounded_once),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
