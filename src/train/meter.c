@@ -75,16 +75,21 @@ static tn__node *start(tn__device *device)
     return tn__value_from_host(&zero, TN_FLOAT64, tn__shape_scalar(), device);
 }
 
-static uint64_t bit_of(const tn__device *device) { return (uint64_t)1 << device->number % 64; }
+/* By the device that computes a value, wherever it is sent. */
+static uint64_t bit_of(const tn__node *x)
+{
+    bool sent = tn__node_pending(x) && x->op == TN__OP_TRANSFER;
+    return (uint64_t)1 << (sent ? x->in[0] : x)->device->number % 64;
+}
 
 /* Computes what was recorded before, unless a step has: else a loop without steps would record all its rounds. But
  * values of several devices may be those of one round, each computed beside the others, and twice if it were here. */
-static tn_status settle(tn_meter *meter, const tn__device *device)
+static tn_status settle(tn_meter *meter, const tn__node *x)
 {
     if (!meter->total)
         return TN_OK;
     bool pending = tn__node_pending(tn__array_node(meter->total));
-    if (pending && !(meter->heavy & bit_of(device)) && meter->chain < LONGEST_CHAIN)
+    if (pending && !(meter->heavy & bit_of(x)) && meter->chain < LONGEST_CHAIN)
         return TN_OK;
     meter->chain = 0;
     meter->heavy = 0;
@@ -110,12 +115,12 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
         meter->told = false;
         return TN_OK;
     }
-    tn_status status = settle(meter, x->device);
+    tn_status status = settle(meter, x);
     if (status != TN_OK)
         return status;
     meter->known = false;
     tn__node *total = meter->total ? tn__array_node(meter->total) : start(device);
-    meter->heavy |= tn__node_pending(x) || x->device != device ? bit_of(x->device) : 0;
+    meter->heavy |= tn__node_pending(x) || x->device != device ? bit_of(x) : 0;
     x = tn__to(x, device);
     x = tn__cast(tn__reshape(x, 0, NULL), TN_FLOAT64);
     if (weight != 1) /* half of what is recorded for a sum of means, which goes round each iteration */

@@ -81,19 +81,21 @@ static tn_status look(tn__run *run, const tn_trainer *trainer, int64_t iteration
 }
 
 /* Each loss is added to the mean before the step, which computes the sum too: after it, an epoch's first step would be
- * another plan. What nobody looks at, the accuracy of a run without extensions, is not computed. */
+ * another plan. What nobody looks at, the accuracy of a run without extensions, is not computed. That of another device
+ * is sent to the run's once, for the mean and the report. */
 tn_array *tn__record_loss(tn_layer *model, const tn_batch *batch, void *user)
 {
     tn__run *run = user;
-    tn_array *loss;
+    tn_array *loss, *seen;
     if (*run->config.text[TN__CONFIG_EXTEND]) {
-        loss = tn_usual_loss(model, batch, NULL);
+        seen = loss = tn_usual_loss(model, batch, NULL);
     } else {
         loss = tn__task_loss(run->classifies, tn_forward(model, batch->x), batch->t);
-        tn_report_with(model, "loss", loss, NULL);
+        seen = run->devices ? tn_to(loss, run->device) : loss;
+        tn_report_with(model, "loss", seen, NULL);
     }
     if (!tn_is_error(loss))
-        tn_summary_add(run->losses, LOSS, loss, (double)batch->size);
+        tn_summary_add(run->losses, LOSS, seen, (double)batch->size);
     return loss;
 }
 
