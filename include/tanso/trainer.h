@@ -404,7 +404,7 @@ typedef struct tn_snapshot_opts {
     int keep;          /* the newest so many files of the pattern stay; default: all. With 1 the training does not even
                           wait for a disk that is slower, see below */
     bool autoload;     /* go on from the one of the largest number in the folder, if there is any */
-    bool on_error;     /* one when the run fails, too */
+    bool on_error;     /* one when the run fails, too, once it has trained */
     bool not_on_stop;  /* none when the run is stopped by its flag; of an object or a layer there is none then anyway:
                           its file is of an iteration that its trigger chose, as the best one so far */
     bool wait;         /* write in the caller's thread */

@@ -50,6 +50,7 @@ static tn_status iterate(tn_trainer *trainer)
     int depth = tn__report_depth();
     tn_status status = TN_OK;
     trainer->under_way = tn_trainer_iteration(trainer) + 1;
+    trainer->iterates = true;
     tn_observation_clear(trainer->observation);
     TN_SCOPE {
         tn_reporter_push(trainer->reporter, trainer->observation);
@@ -168,6 +169,7 @@ static tn__error *take_failure(tn_status status)
 static tn_status run(tn_trainer *trainer)
 {
     size_t initialized = 0;
+    trainer->iterates = false;
     tn_status status = begin(trainer, &initialized);
     bool began = status == TN_OK;
     trainer->under_way = tn_trainer_iteration(trainer);

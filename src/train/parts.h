@@ -182,6 +182,7 @@ struct tn_trainer {
     volatile const int *stop_flag;
     bool ctrl_c, quiet;
     bool running, done, stopped;
+    bool iterates;      /* an iteration of the run has begun */
     bool in_own_folder; /* whoever made it keeps others out of the folder */
     int folder;         /* while it runs: `out`, locked; -1: not */
     int64_t under_way;  /* the iteration that is under way, or the last one */

@@ -295,11 +295,12 @@ static tn_status snapshot_on_stop(tn_trainer *trainer, void *user)
     return save(s, trainer, s->opts.wait);
 }
 
+/* A run that fails before it has trained leaves what is there, as there is nothing new. */
 static void snapshot_on_error(tn_trainer *trainer, void *user)
 {
     snapshot *s = user;
     s->due = false;
-    if (s->opts.on_error)
+    if (s->opts.on_error && trainer->iterates)
         save(s, trainer, true);
 }
 

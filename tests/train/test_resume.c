@@ -421,6 +421,36 @@ static void test_on_error_and_condition(void **state)
     }
 }
 
+static tn_status fail_at_once(tn_trainer *trainer, void *user)
+{
+    (void)trainer, (void)user;
+    return tn_status_of(tn_add(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(3))));
+}
+
+/* A run that fails before it trains has nothing new, for which an earlier run's snapshot would have to go. */
+static void test_error_at_once(void **state)
+{
+    (void)state;
+    static const tn_extension_kind unfit = {.name = "unfit", .priority = -300, .initialize = fail_at_once};
+    for (int i = 0; i < 3; i++) { /* a run, and two that fail when they begin and before training */
+        setup s = setup_new(10, 4, "linear:3", "sgd");
+        if (i == 0)
+            empty_folder();
+        tn_trainer *trainer = setup_trainer(&s, TN_EVERY(3, TN_ITERATION));
+        tn_extend(trainer, tn_snapshot(.on_error = true, .keep = 1), .trigger = TN_EVERY(3, TN_ITERATION));
+        if (i == 1)
+            tn_extend(trainer, tn_extension_new(&unfit, NULL));
+        else if (i == 2)
+            tn_extend_function(trainer, fail_at_once, NULL, .priority = -300, .call_before_training = true);
+        assert_int_equal(tn_trainer_run(trainer), i ? TN_ERR_SHAPE : TN_OK);
+        tn_clear_error();
+        assert_true(there("snapshot_iter_3.safetensors"));
+        assert_false(there("snapshot_iter_0.safetensors"));
+        tn_trainer_free(trainer);
+        setup_free(&s);
+    }
+}
+
 /* ---- what does not fit ---- */
 
 /* A trainer of this batch, network and optimizer does not take the file. */
@@ -567,6 +597,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_left_overs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_recorded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_on_error_and_condition, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_error_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_misfits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_before_first_forward, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_layout, set_up, tear_down),
