@@ -5,6 +5,9 @@
  */
 #include "nn/check.h"
 
+#include "array/build_recurrence.h"
+#include "array/node.h"
+
 enum { STEPS = 12, PIECE = 4, FEATURES = 3 };
 
 typedef struct network {
@@ -201,6 +204,53 @@ static void test_differences(void **state)
     check_fine();
 }
 
+/* The same in C order. */
+static tn_array *copy_of(const tn_array *x)
+{
+    float values[9 * 7 * 16 * 4];
+    assert_true(tn_size(x) <= (int64_t)(sizeof values / sizeof *values));
+    assert_int_equal(tn_to_host(x, values, (size_t)tn_size(x) * sizeof *values), TN_OK);
+    return tn_from_host(values, tn_shape_of(x), TN_FLOAT32);
+}
+
+/* Operands that do not lie in C order give what their copies give, bit by bit. */
+static void check_views(const tn__recurrence *of)
+{
+    tn__recurrence_row row = tn__recurrence_row_of(of);
+    int64_t width = row.gates * of->units;
+    const int64_t shape[][2] = {{of->steps * of->rows, width}, {of->units + of->bias, width},
+                                {(row.states + of->lengths) * of->rows, of->units}, {tn__recurrence_rows(of), of->units}};
+    tn_array *in[2][4], *value[2];
+    for (int i = 0; i < 4; i++) { /* every second row of a transpose */
+        tn_array *x = tn_random_uniform(TN_SHAPE(shape[i][1], 2 * shape[i][0]), .high = (double)of->steps);
+        assert_int_equal(tn_eval(x), TN_OK);
+        in[0][i] = tn_slice_axis(tn_swapaxes(x, 0, 1), 0, 0, 2 * shape[i][0], 2);
+        in[1][i] = copy_of(in[0][i]);
+    }
+    for (int w = 0; w < 2; w++) {
+        tn__node *n[4];
+        for (int i = 0; i < 4; i++)
+            n[i] = tn__array_node(in[w][i]);
+        value[w] = tn__leave_array(tn__enter(), tn__recur(of, n[0], n[1], n[2]));
+        tn_array *back = tn__leave_array(tn__enter(), tn__recur_back(of, tn__array_node(value[w]), n[3], n[1]));
+        value[w] = tn_concatenate(TN_ARRAYS(tn_ravel(value[w]), tn_ravel(back)), 0);
+    }
+    if (!tn_item(tn_all(tn_equal(value[0], value[1]))))
+        fail_msg("kind %d", (int)of->kind);
+}
+
+static void test_views(void **state)
+{
+    (void)state;
+    TEST_ABOUT_CPU("other devices record step by step");
+    for (int kind = 0; kind < TN__RECUR_KINDS; kind++)
+        for (int way = 0; way < 8; way++) TN_SCOPE {
+            check_views(&(tn__recurrence){.kind = kind, .steps = 9, .rows = 3, .units = 4, .bias = way & 1,
+                                          .lengths = way >> 1 & 1, .backwards = way >> 2});
+        }
+    check_fine();
+}
+
 /* Steps cost no recording: a plan of 300 is one of 100. */
 static void test_plan(void **state)
 {
@@ -227,6 +277,7 @@ static void test_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces), cmocka_unit_test(test_backwards),
-                                       cmocka_unit_test(test_differences), cmocka_unit_test(test_plan)};
+                                       cmocka_unit_test(test_differences), cmocka_unit_test(test_views),
+                                       cmocka_unit_test(test_plan)};
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
