@@ -62,7 +62,8 @@ TN_API tn_status tn_gradients(const tn_array *y, int count, const tn_array *cons
 
 /* x's value cut off from what computed it. */
 TN_API tn_array *tn_detach(const tn_array *x);
-/* While off, operations record nothing for backward: between push and pop (they nest), or in TN_NO_GRAD { ... }. */
+/* While off, operations record nothing for backward: between push and pop (they nest), or in TN_NO_GRAD { ... }. One
+ * that has nothing to do, as a cast to the dtype that is there, gives its operand itself then, too: tn_detach cuts. */
 TN_API void tn_no_grad_push(void);
 TN_API void tn_no_grad_pop(void);
 /* Whether this thread records for backward now. */

@@ -47,10 +47,11 @@ static inline bool tn__foldable(const tn__node *a)
     return a->op == TN__OP_CONST && !(a->flags & TN__NODE_NEEDS_GRAD);
 }
 /* True for a view that a view of it may pass over: nothing else (backward, a reader) needs it to be
- * on the way. */
+ * on the way, and no gradient ends there that would go on without it. */
 static inline bool tn__collapsible(const tn__node *a, tn__op op)
 {
-    return a->op == op && !a->storage && !(a->flags & (TN__NODE_NEEDS_GRAD | TN__NODE_RELEASED));
+    int needed = TN__NODE_NEEDS_GRAD | TN__NODE_RELEASED | (tn__no_grad_depth ? 0 : TN__NODE_NO_GRAD);
+    return a->op == op && !a->storage && !(a->flags & needed);
 }
 /* A constant's scalar as another dtype, by the rules of tn_cast. */
 tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to);

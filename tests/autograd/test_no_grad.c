@@ -66,6 +66,41 @@ static void test_functions(void **state)
         }
 }
 
+/* ---- views of views, which pass over them where nothing ends there ---- */
+
+static tn_array *flat(const tn_array *x) { return tn_reshape(x, TN_SHAPE(9)); }
+static tn_array *square_again(const tn_array *x) { return tn_reshape(x, TN_SHAPE(3, 3)); }
+static tn_array *stacked(const tn_array *x) { return tn_broadcast_to(x, TN_SHAPE(1, 3, 3)); }
+static tn_array *first(const tn_array *x) { return tn_slice_axis(x, 0, 0, 1, 1); }
+
+/* The sum of outer(inner(a)) and a, and b, of which `inner` alone is recorded without gradients. */
+static void test_views(void **state)
+{
+    (void)state;
+    static const struct {
+        function inner, outer;
+    } views[] = {{turned, turned}, {flat, square_again}, {stacked, first}, {part, turned}, {flat, flat}};
+    for (size_t k = 0; k < sizeof views / sizeof *views; k++)
+        for (int i = 0; i < 8; i++) TN_SCOPE {
+            tn_array *a = matrix(), *b = tn_scalar(5, .dtype = TN_FLOAT64), *c = NULL, *g[2];
+            if (i & 4)
+                assert_int_equal(tn_eval(a), TN_OK);
+            if (i & 1)
+                tn_requires_grad(a);
+            if (i & 2)
+                tn_requires_grad(b);
+            TN_NO_GRAD c = views[k].inner(a);
+            tn_array *y = tn_add(tn_add(tn_sum(views[k].outer(c)), tn_sum(a)), b);
+            assert_int_equal(tn_gradients(y, 2, (const tn_array *[]){a, b}, false, g), TN_OK);
+            if (!tn_item(tn_all(tn_equal(g[0], 1))) || tn_item(g[1]) != 1)
+                fail_msg("views %d, way %d", (int)k, i);
+            if (i & 1) {
+                assert_int_equal(tn_backward(y), TN_OK);
+                assert_true(tn_item(tn_all(tn_equal(tn_grad(a), 1))));
+            }
+        }
+}
+
 /* The same graph by tn_backward, which goes by marks, and by tn_gradients, which does not as `other` has none. */
 static void compare(const char *what, tn_array *x, tn_array *y)
 {
@@ -137,7 +172,7 @@ static void test_nothing_else(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_functions), TEST(test_layers), TEST(test_within),
-                                       TEST(test_nothing_else)};
+    const struct CMUnitTest tests[] = {TEST(test_functions), TEST(test_views), TEST(test_layers),
+                                       TEST(test_within), TEST(test_nothing_else)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
