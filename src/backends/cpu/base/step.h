@@ -39,7 +39,7 @@ tn_status tn__cpu_prepare_histogram(tn__cpu_step *step); /* a row operation whos
 tn_status tn__cpu_prepare_library(tn__cpu_step *step);
 tn_status tn__cpu_prepare_matmul(tn__cpu_step *step);
 tn_status tn__cpu_prepare_convolution(tn__cpu_step *step);
-tn_status tn__cpu_prepare_recurrence(tn__cpu_step *step);
+tn_status tn__cpu_prepare_recurrence(tn__cpu_step *step, bool back); /* back: the gradient */
 /* Prepares an operation step: checks its operands and calls one of the functions above. */
 tn_status tn__cpu_prepare_operation(tn__cpu_step *step);
 

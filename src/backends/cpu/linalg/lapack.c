@@ -3,7 +3,6 @@
 #include "backends/cpu/linalg/library.h"
 
 #include "tn_build_config.h"
-#include "tn_op_functions.h"
 
 #if TN_HAVE_LAPACK
 
@@ -37,10 +36,12 @@
 #include "backends/cpu/linalg/lapack_of_type.h"
 
 #define ROW(ID, name, text) \
-    [TN__OP_##ID] = {{[TN_FLOAT32] = s_##name, [TN_FLOAT64] = d_##name, [TN_COMPLEX64] = c_##name, \
-                          [TN_COMPLEX128] = z_##name}, \
-                         text}
-static const tn__library_functions table[TN__OP_COUNT] = {
+    {TN__OP_##ID, \
+     {{[TN_FLOAT32] = s_##name, [TN_FLOAT64] = d_##name, [TN_COMPLEX64] = c_##name, [TN_COMPLEX128] = z_##name}, text}}
+static const struct {
+    int op;
+    tn__library_functions functions;
+} table[] = { /* not by number: the unrolled loops above would be compiled anew with every new row of ops.def */
     ROW(CHOLESKY, cholesky, "the matrix is not positive definite"),
     ROW(SOLVE, solve, "singular matrix: it has no inverse; use tn_linalg_lstsq or tn_linalg_pinv"),
     ROW(SLOGDET, slogdet, ""),
@@ -53,7 +54,10 @@ static const tn__library_functions table[TN__OP_COUNT] = {
 
 const tn__library_functions *tn__lapack_functions(int op)
 {
-    return table[op].failed ? &table[op] : NULL;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].op == op)
+            return &table[i].functions;
+    return NULL;
 }
 
 #else

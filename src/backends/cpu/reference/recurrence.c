@@ -15,7 +15,6 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "ops/scalar_base.h"
-#include "tn_op_functions.h"
 
 typedef struct recurrence_data recurrence_data;
 
@@ -132,11 +131,11 @@ static void pack(recurrence_data *data, int k, const tn__operand *o)
     data->copy[k] = o->dim[0] * o->dim[1] * data->item;
 }
 
-tn_status tn__cpu_prepare_recurrence(tn__cpu_step *step)
+tn_status tn__cpu_prepare_recurrence(tn__cpu_step *step, bool back)
 {
     const tn__step *s = step->step;
     const char *name = tn__cpu_ops[s->op].name;
-    bool back = s->op == TN__OP_RECUR_BACK, wide = tn__cpu_simd() != TN__SIMD_NONE;
+    bool wide = tn__cpu_simd() != TN__SIMD_NONE;
     if (s->compute != TN_FLOAT32 && s->compute != TN_FLOAT64)
         return tn__cpu_no_such_operation(step);
     if (s->param_count != TN__RECURRENCE_MODES || s->operand[0].ndim != 2)

@@ -11,6 +11,12 @@ static tn_status prepare_none(tn__cpu_step *step)
                     "is not an operation that computes, and cannot be a step of a program");
 }
 
+/* Told here which one it is: recurrence.c, whose loops take long to compile, is not compiled anew with every row. */
+static tn_status prepare_recurrence(tn__cpu_step *step)
+{
+    return tn__cpu_prepare_recurrence(step, step->step->op == TN__OP_RECUR_BACK);
+}
+
 tn_status tn__cpu_prepare_operation(tn__cpu_step *step)
 {
     static tn_status (*const prepare[TN__CPU_KIND_COUNT])(tn__cpu_step *) = {
@@ -19,7 +25,7 @@ tn_status tn__cpu_prepare_operation(tn__cpu_step *step)
         [TN__CPU_GENERATE] = tn__cpu_prepare_generate, [TN__CPU_GATHER] = tn__cpu_prepare_gather,
         [TN__CPU_SCATTER] = tn__cpu_prepare_scatter,   [TN__CPU_MATMUL] = tn__cpu_prepare_matmul,
         [TN__CPU_SORT_SCAN] = tn__cpu_prepare_sort_scan, [TN__CPU_LIBRARY] = tn__cpu_prepare_library,
-        [TN__CPU_CONVOLVE] = tn__cpu_prepare_convolution, [TN__CPU_RECURRENCE] = tn__cpu_prepare_recurrence,
+        [TN__CPU_CONVOLVE] = tn__cpu_prepare_convolution, [TN__CPU_RECURRENCE] = prepare_recurrence,
         [TN__CPU_NONE] = prepare_none};
 
     const tn__step *s = step->step;
