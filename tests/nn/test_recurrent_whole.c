@@ -219,7 +219,8 @@ static void check_views(const tn__recurrence *of)
     tn__recurrence_row row = tn__recurrence_row_of(of);
     int64_t width = row.gates * of->units;
     const int64_t shape[][2] = {{of->steps * of->rows, width}, {of->units + of->bias, width},
-                                {(row.states + of->lengths) * of->rows, of->units}, {tn__recurrence_rows(of), of->units}};
+                                {(row.states + of->lengths) * of->rows, of->units},
+                                {tn__recurrence_rows(of), of->units}};
     tn_array *in[2][4], *value[2];
     for (int i = 0; i < 4; i++) { /* every second row of a transpose */
         tn_array *x = tn_random_uniform(TN_SHAPE(shape[i][1], 2 * shape[i][0]), .high = (double)of->steps);
