@@ -84,6 +84,8 @@ tn__node *tn__gather(tn__node *a, tn__node *indices, int axis);
 /* The same where whoever calls knows that no index is negative or out of range; below: elements are known to lie in
  * 0..below-1, 0 if not. */
 tn__node *tn__gather_known(tn__node *a, tn__node *indices, int axis, int64_t below);
+/* As int64; of uint64 what is 2^63 or more as the largest int64, and not as a negative number, which has a meaning. */
+tn__node *tn__integers(tn__node *x);
 /* Integers as positions for tn__gather where negative ones, which would count from the end, are out of range too: a
  * label or token of -1 is a mistake. */
 tn__node *tn__labels(tn__node *t);

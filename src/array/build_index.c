@@ -18,6 +18,12 @@ static tn__node *saturated(tn__node *indices)
     return tn__binary(TN__OP_MINIMUM, indices, most);
 }
 
+tn__node *tn__integers(tn__node *x)
+{
+    TN__PASS_ERROR(x);
+    return tn__cast(saturated(x), TN_INT64);
+}
+
 tn__node *tn__positions(const char *operation, tn__node *indices)
 {
     TN__PASS_ERROR(indices);
@@ -25,7 +31,7 @@ tn__node *tn__positions(const char *operation, tn__node *indices)
         TN__REFUSE(TN_ERR_DTYPE, operation,
                    "indices must be integers, got %s; cast them with tn_cast(indices, TN_INT64)",
                    tn_dtype_name(indices->dtype));
-    return tn__cast(saturated(tn__strong(indices)), TN_INT64);
+    return tn__integers(tn__strong(indices));
 }
 
 /* Those below `least` shifted. */
@@ -33,7 +39,7 @@ static tn__node *shifted_below(tn__node *t, int least, int64_t shift)
 {
     TN__PASS_ERROR(t);
     bool is_signed = tn__dtypes[t->dtype].class == TN__CLASS_SIGNED;
-    tn__node *index = tn__cast(saturated(t), TN_INT64);
+    tn__node *index = tn__integers(t);
     if (!is_signed && least == 0)
         return index;
     tn__node *below = tn__binary(TN__OP_LESS, index, tn__const_like(index, least));
@@ -64,21 +70,41 @@ static bool is_shifted(const tn__node *n, tn__position_least *least)
     return shift == TN__LABEL_SHIFT || shift == TN__LENGTH_SHIFT;
 }
 
+/* What n's integers were made of, one of one; NULL where they were computed, or came from elsewhere. */
+static tn__node *made_of(const tn__node *n, tn__position_least *least)
+{
+    if (!tn__node_pending(n))
+        return NULL;
+    bool saturates = n->op == TN__OP_MINIMUM && n->dtype == TN_UINT64 && n->in[1]->op == TN__OP_CONST;
+    if (n->op == TN__OP_RESHAPE || saturates ||
+        (n->op == TN__OP_CAST && tn_dtype_is_integer((tn_dtype)n->in[0]->dtype)))
+        return n->in[0];
+    return is_shifted(n, least) ? n->in[2] : NULL;
+}
+
 tn__node *tn__given_indices(tn__node *positions, tn__position_least *least)
 {
-    tn__node *n = positions;
-    for (*least = TN__FROM_END; tn__node_pending(n);) {
-        bool saturates = n->op == TN__OP_MINIMUM && n->dtype == TN_UINT64 && n->in[1]->op == TN__OP_CONST;
-        if (n->op == TN__OP_RESHAPE || n->op == TN__OP_EXPAND || saturates ||
-            (n->op == TN__OP_CAST && tn_dtype_is_integer((tn_dtype)n->in[0]->dtype))) {
-            n = n->in[0];
-        } else if (is_shifted(n, least)) {
-            n = n->in[2];
-        } else {
-            break;
-        }
+    *least = TN__FROM_END;
+    for (tn__node *n = positions;; positions = n) {
+        n = tn__node_pending(n) && n->op == TN__OP_EXPAND ? n->in[0] : made_of(n, least);
+        if (!n)
+            return positions;
     }
-    return n;
+}
+
+/* The shape in which the user gave them, and from where on they are valid, where some were replaced by a constant, too:
+ * those that do not count, or are wrong in another way. */
+static const tn__shape *given_shape(const tn__node *given, tn__position_least *least)
+{
+    for (const tn__node *n = given;; given = n) {
+        bool replaces = tn__node_pending(n) && n->op == TN__OP_WHERE;
+        if (replaces && n->in[2]->op == TN__OP_CONST)
+            n = n->in[1];
+        else
+            n = replaces && n->in[1]->op == TN__OP_CONST ? n->in[2] : made_of(n, least);
+        if (!n)
+            return given->shape;
+    }
 }
 
 /* ---- looking while a graph runs, where nothing is gathered ---- */
@@ -143,21 +169,22 @@ static int64_t integer_at(const char *memory, tn_dtype dtype)
     return dtype == TN_UINT64 && value < 0 ? INT64_MAX : value;
 }
 
-static tn_status look_at(const char *operation, const char *memory, const tn__node *given, tn__position_least least,
-                         int64_t extent)
+/* Integers as they were given or, where `least` is TN__FROM_END and `said` is not, were computed of those; told of as
+ * elements of `shape`, valid as `said`. */
+static tn_status look_at(const char *operation, const char *memory, tn_dtype dtype, const tn__shape *shape,
+                         tn__position_least least, tn__position_least said, int64_t extent)
 {
-    tn_dtype dtype = (tn_dtype)given->dtype;
-    for (int64_t i = 0; i < given->shape->size; i++) {
+    for (int64_t i = 0; i < shape->size; i++) {
         int64_t index = integer_at(memory + i * (int64_t)tn_dtype_size(dtype), dtype);
         if (index < extent && index >= (least == TN__FROM_END ? -extent : least == TN__FROM_ONE))
             continue;
         char where[TN__SHAPE_TEXT + 16], text[TN__POSITION_TEXT];
-        say_where(where, given->shape, i);
-        bool computed = least == TN__FROM_END && tn__dtypes[dtype].class != TN__CLASS_UNSIGNED;
-        least = least == TN__FROM_END ? TN__FROM_ZERO : least;
+        say_where(where, shape, i);
+        bool is_signed = tn__dtypes[dtype].class != TN__CLASS_UNSIGNED;
+        said = said == TN__FROM_END && !is_signed ? TN__FROM_ZERO : said;
         return tn__fail(TN_ERR_INDEX, operation, "%s",
-                        computed ? tn__position_met(text, index, where, extent)
-                                 : tn__position_text(text, index, least, where, extent));
+                        least == TN__FROM_END && index < 0 ? tn__position_met(text, index, where, extent)
+                                                           : tn__position_text(text, index, said, where, extent));
     }
     return TN_OK;
 }
@@ -196,10 +223,12 @@ tn_status tn__positions_look(const char *operation, tn__node *positions, int64_t
         return tn__error_raise(given->error);
     if (given->shape->size == 0)
         return TN_OK;
+    tn__position_least said = least;
+    const tn__shape *shape = given_shape(given, &said); /* before it is computed, and forgets of what */
     char *memory = value_on_host(given);
     if (!memory)
         return tn__error_status(tn__error_last());
-    tn_status status = look_at(operation, memory, given, least, extent);
+    tn_status status = look_at(operation, memory, (tn_dtype)given->dtype, shape, least, said, extent);
     tn__free(memory);
     return status;
 }

@@ -179,8 +179,8 @@ static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__
                  "axis %d of the array has extent 0: no index is in its range", axis);
         return NULL;
     }
-    /* where nothing is moved, nothing would look */
-    if (shape->size == 0 && y->size > 0 && tn__positions_look(operation, indices, x->dim[axis]) != TN_OK)
+    /* where nothing is moved, nothing would look; indices that were spread over nothing are still there */
+    if (shape->size == 0 && tn__positions_look(operation, indices, x->dim[axis]) != TN_OK)
         return NULL;
     return shape;
 }

@@ -145,7 +145,7 @@ static tn__node *bag(tn__node *w, tn__node *x, tn__node *weights, const tn_bag_o
     if ((unsigned)mode >= TN_BAG_MODE_COUNT || (weights && mode != TN_BAG_SUM))
         TN__REFUSE(TN_ERR_VALUE, operation, "expected a tn_bag_mode, and weights of sums only; got the mode %d",
                    (int)mode);
-    tn__node *counts = NULL, *chosen = tn__cast(x, TN_INT64);
+    tn__node *counts = NULL, *chosen = tn__integers(x);
     if (opts && TN__GIVEN(opts, padding_index)) {
         tn__node *counted = tn__is_not(x, opts->padding_index);
         counts = tn__spread(counted, 2);
@@ -203,7 +203,7 @@ tn_array *tn_select_item(const tn_array *x, const tn_array *t)
                  tn__shape_text(in[1]->shape->ndim, in[1]->shape->dim, text[1]));
         return tn__leave_error(call);
     }
-    tn__node *y = tn__gather(in[0], tn__spread(tn__labels(tn__cast(in[1], TN_INT64)), 1), 1);
+    tn__node *y = tn__gather(in[0], tn__spread(tn__labels(tn__integers(in[1])), 1), 1);
     return tn__leave_array(call, tn__without_axis(y, 1));
 }
 

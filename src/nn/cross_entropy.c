@@ -95,7 +95,7 @@ static void prepare(parts *p, tn__node *x, tn__node *t, tn__node *weight, const 
     tn__node *labels = tn__reshape(t, 2, (int64_t[]){rows, 1});
     if (TN__GIVEN(opts, ignore_index)) {
         p->counts = tn__is_not(labels, opts->ignore_index);
-        labels = zero_where_not(p->counts, tn__cast(labels, TN_INT64));
+        labels = zero_where_not(p->counts, tn__integers(labels));
         p->x = zero_where_not(p->counts, p->x); /* a NaN there is nobody's matter, nor its gradient */
     }
     p->index = tn__labels(labels);

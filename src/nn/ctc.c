@@ -65,7 +65,7 @@ static tn__node *read_operands(ctc *c, const tn_array *x, const tn_array *labels
     c->x = tn__widened(scores);
     if (!opts || !opts->log_probabilities)
         c->x = tn__softmax(TN__OP_LOG_SOFTMAX, c->x, 1u << 2);
-    c->labels = tn__cast(t, TN_INT64);
+    c->labels = tn__integers(t);
     if (opts && opts->input_lengths)
         c->lengths = tn__counts(operation, "input_lengths", tn__node_of(opts->input_lengths, operation), c->rows, 1,
                                 c->steps);

@@ -44,7 +44,7 @@ static sampled sampled_of(const char *operation, tn__node *x, tn__node *t, tn__n
     if ((s.error = tn__first_error(1, &label)))
         return s;
     s.dtype = tn_dtype_promote((tn_dtype)in[0]->dtype, (tn_dtype)in[1]->dtype);
-    label = tn__reshape(tn__cast(label, TN_INT64), 2, (int64_t[]){rows, 1});
+    label = tn__reshape(tn__integers(label), 2, (int64_t[]){rows, 1});
     s.counts = with(NOT_EQUAL, label, -1);
     label = tn__only_where(s.counts, label);
     tn__node *wide = tn__widened(in[0]);

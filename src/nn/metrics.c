@@ -63,13 +63,13 @@ static rows rows_of(const char *operation, const tn_array *y, const tn_array *t,
     }
     labels = tn__reshape(labels, 1, &r.count);
     r.counts = opts && TN__GIVEN(opts, ignore_index) ? tn__is_not(labels, opts->ignore_index) : NULL;
-    labels = tn__cast(labels, TN_INT64);
+    labels = tn__integers(labels);
     if (r.counts)
         labels = tn__only_where(r.counts, labels);
     r.labels = tn__positions_within(tn__labels(labels), 0, r.classes);
     r.scores = scores ? classes_last(in, r.count) : NULL;
     r.predicted = scores ? tn__reshape(tn__reduce(TN__OP_ARGMAX, r.scores, 1u << 1), 1, &r.count)
-                         : tn__positions_within(tn__labels(tn__cast(tn__reshape(in, 1, &r.count), TN_INT64)), 0,
+                         : tn__positions_within(tn__labels(tn__integers(tn__reshape(in, 1, &r.count))), 0,
                                                 r.classes);
     r.error = tn__first_error(3, (tn__node *[]){r.labels, r.predicted, r.counts});
     return r;
@@ -124,7 +124,7 @@ tn_array *tn_binary_accuracy(const tn_array *y, const tn_array *t)
     if (!result && !tn__same_shape(operation, "logits", logits, "labels", labels))
         result = tn__failed();
     if (!result) {
-        labels = tn__cast(labels, TN_INT64);
+        labels = tn__integers(labels);
         tn__node *positive = tn__cast(with(GREATER_EQUAL, logits, 0), TN_INT64);
         result = share(map2(EQUAL, positive, labels), with(NOT_EQUAL, labels, -1));
     }

@@ -218,6 +218,33 @@ static void test_each_axis(void **state)
     in_both_modes(each_axis);
 }
 
+/* ---- beside labels that count for nothing ---- */
+
+/* They are told of in the labels' own shape, and the largest uint64 is not taken for the -1 that counts for nothing. */
+static void beside_ignored(void)
+{
+    TN_SCOPE {
+        tn_array *x = tn_ones(TN_SHAPE(2, 3)), *words = tn_ones(TN_SHAPE(4, 3)), *maps = tn_ones(TN_SHAPE(1, 3, 2));
+        tn_array *t = int64s(-1, 3), *large = uint64s(1, UINT64_MAX);
+        tn_array *samples = tn_reshape(int64s(0, 1), TN_SHAPE(2, 1));
+        const char *largest = "index 9223372036854775807";
+        assert_out_of_range(tn_eval(tn_softmax_cross_entropy(x, t, .ignore_index = -1)), "index 3", "at position 1 ");
+        assert_out_of_range(tn_eval(tn_softmax_cross_entropy(maps, tn_reshape(t, TN_SHAPE(1, 2)), .ignore_index = -1)),
+                            "index 3", "of extent 3: valid are 0 to 2");
+        assert_out_of_range(tn_eval(tn_softmax_cross_entropy(x, large, .ignore_index = -1)), largest,
+                            "at position 1 ");
+        assert_out_of_range(tn_eval(tn_negative_sampling(x, large, words, samples)), largest, "at position 1 ");
+        assert_out_of_range(tn_eval(tn_black_out(x, int64s(-1, 4), words, samples)), "index 4", "at position 1 ");
+        assert_true(tn_item(tn_binary_accuracy(tn_ones(TN_SHAPE(2)), large)) == 0.5);
+    }
+}
+
+static void test_beside_ignored(void **state)
+{
+    (void)state;
+    in_both_modes(beside_ignored);
+}
+
 /* ---- results without elements ---- */
 
 static void test_no_elements(void **state)
@@ -231,6 +258,10 @@ static void test_no_elements(void **state)
         assert_out_of_range(tn_eval(tn_scatter_set(x, at, tn_zeros(TN_SHAPE(2, 0)), 0)), "index 5", "at position 1");
         assert_out_of_range(tn_eval(tn_take(tn_zeros(TN_SHAPE(0, 3)), at, 0)), "extent 0", "");
         assert_out_of_range(tn_eval(tn_take(tn_zeros(TN_SHAPE(0, 0)), at, 0)), "extent 0", "");
+        assert_out_of_range(tn_eval(tn_embedding_function(x, at)), "index 5", "at position 1");
+        assert_out_of_range(tn_eval(tn_embedding_bag(x, tn_reshape(at, TN_SHAPE(1, 2)))), "index 5", "at position 1");
+        assert_out_of_range(tn_eval(tn_embedding_function(x, fine)), "index -2", "at position 0");
+        assert_int_equal(tn_size(tn_embedding_function(x, int64s(1, 0))), 0);
         tn_array *none = tn_zeros(TN_SHAPE(0), .dtype = TN_INT64), *five = tn_from_int64s((int64_t[]){5}, 1);
         tn_array *square = tn_ones(TN_SHAPE(2, 2));
         assert_out_of_range(tn_eval(tn_getitem(square, TN_KEYS(TN_PICK(five), TN_PICK(none)))), "index 5", "");
@@ -295,7 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_labels),    cmocka_unit_test(test_gradients),   cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_each_axis), cmocka_unit_test(test_no_elements),
+        cmocka_unit_test(test_each_axis), cmocka_unit_test(test_no_elements), cmocka_unit_test(test_beside_ignored),
         cmocka_unit_test(test_refused_writes), cmocka_unit_test(test_looked_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
