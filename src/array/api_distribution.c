@@ -127,7 +127,9 @@ RECIPE(negative_binomial)
 {
     UNUSED;
     tn__node *mean = map2(MULTIPLY, gamma_of(d, p[0]), map2(DIVIDE, minus(plus(p[1], -1)), p[1]));
-    return map2(DRAW_POISSON, mean, uniform(d, TN_FLOAT64));
+    tn__node *drawn = map2(DRAW_POISSON, mean, uniform(d, TN_FLOAT64));
+    /* a mean that DRAW_POISSON does not take is, but for its last digits, what it would give */
+    return tn__where(map2(GREATER, mean, tn__const_like(mean, 9e18)), mean, drawn);
 }
 
 /* About `mu`, in [-pi, pi] */

@@ -107,6 +107,9 @@ static void check_ranges(void)
         assert_true(tn_item(tn_equal(tn_index(large, 0), UINT64_MAX)) == 1);
         assert_int_equal(tn_item_int(tn_index(trials, 1)), 1);
         assert_int_equal(tn_item_int(tn_index(tn_random_geometric(p, TN_FIT, .dtype = TN_INT8), 0)), 127);
+        tn_array *failures = tn_random_negative_binomial(5, p, TN_FIT);
+        assert_true(tn_item_int(tn_index(failures, 0)) == INT64_MAX);
+        assert_int_equal(tn_item_int(tn_index(failures, 1)), 0);
         tn_array *bytes = tn_random_poisson(1e6, TN_SHAPE(1), .dtype = TN_UINT8);
         assert_int_equal(tn_item_int(bytes), 255);
     }
