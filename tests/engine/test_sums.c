@@ -201,6 +201,12 @@ static void test_scans_and_dots(void **state)
                 fail_msg("sum %lld so far of kind %d: %.9g, expected %.9g", (long long)i, kind, so_far[i], sum);
         }
         assert_true(fabs(tn_item(dot) - squares) <= 21 * UNIT * squares);
+        /* a row times a column: 32 sums of 4096 products, then those in float64 */
+        tn_array *row = tn_reshape(x, TN_SHAPE(1, n.count)), *rows[] = {
+            tn_inner(x, x), tn_einsum("i,i->", TN_ARRAYS(x, x)), tn_matmul(row, tn_transpose(row, TN_AXES(1, 0))),
+            tn_matmul(row, x)};
+        for (int i = 0; i < 4; i++)
+            assert_true(fabs(tn_item(tn_sum(rows[i])) - squares) <= 136 * UNIT * squares);
         tn_array *both = tn_cumsum(tn_complex(x, tn_negative(x)));
         assert_int_equal(tn_item_parts(tn_index(both, n.count - 1), parts), TN_OK);
         assert_true(fabs(parts[0] - n.all) <= 2 * UNIT * n.size && parts[1] == -parts[0]);

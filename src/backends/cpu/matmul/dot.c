@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Products of rows and a column, or of a row and columns, that are contiguous along k: each is summed in independent
- * lanes of a vector, which are then combined by halves. And products of a column and a row: multiples of the row, one
+ * lanes of a vector, which are then combined by halves; long ones in stretches, whose sums are added up in float64, so
+ * that their errors do not grow with the length. And products of a column and a row: multiples of the row, one
  * after another, as tiles of several rows would write to several places at once.
  */
 #include "backends/cpu/base/parallel.h"
 #include "backends/cpu/matmul/matmul.h"
 
-enum { LANES = 32 };
+enum { LANES = 32, STRETCH = 4096 };
 
 #define DOT(name, T) \
-    static T dot_##name(const T *a, int64_t a_step, const T *b, int64_t b_step, int64_t k) \
+    static T stretch_##name(const T *a, int64_t a_step, const T *b, int64_t b_step, int64_t k) \
     { \
         T lane[LANES] = {0}; \
         int64_t i = 0; \
@@ -24,6 +25,17 @@ enum { LANES = 32 };
             for (int j = 0; j < half; j++) \
                 lane[j] += lane[j + half]; \
         return lane[0]; \
+    } \
+    static T dot_##name(const T *a, int64_t a_step, const T *b, int64_t b_step, int64_t k) \
+    { \
+        if (k <= STRETCH) \
+            return stretch_##name(a, a_step, b, b_step, k); \
+        double sum = 0; \
+        for (int64_t i = 0; i < k; i += STRETCH) { \
+            int64_t count = k - i < STRETCH ? k - i : STRETCH; \
+            sum += stretch_##name(a + i * a_step, a_step, b + i * b_step, b_step, count); \
+        } \
+        return (T)sum; \
     } \
     static void dots_##name(void *context, int64_t begin, int64_t end) \
     { \
