@@ -22,7 +22,7 @@ static const network networks[] = {
     {TN_RNN_LSTM, false, TN_FLOAT64, 3, 2},  {TN_RNN_LSTM, true, TN_FLOAT64, 1, 1},
     {TN_RNN_GRU, false, TN_FLOAT64, 2, 3},   {TN_RNN_GRU, true, TN_FLOAT64, 1, 2},
     {TN_RNN_LSTM, false, TN_FLOAT32, 5, 17}, {TN_RNN_GRU, false, TN_FLOAT32, 4, 9},
-    {TN_RNN_TANH, true, TN_FLOAT32, 7, 4},
+    {TN_RNN_TANH, true, TN_FLOAT32, 7, 4},   {TN_RNN_LSTM, false, TN_FLOAT32, 2, 40},
 };
 
 typedef struct call {
