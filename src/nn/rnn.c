@@ -86,6 +86,16 @@ static tn__node *within_lengths(const run *r, tn__node *y)
     return tn__only_where(map2(GREATER, r->lengths, tn__iota(shape, 0, y->device)), y);
 }
 
+/* A part of the operation's value. Where no backward needs the rest, of up to five times its size, it has memory of its
+ * own, since whoever keeps a view keeps all of it. */
+static tn__node *part_of(const tn__recurrence *of, tn__node *all, int block, int64_t place, int64_t count)
+{
+    tn__node *part = tn__recurrence_part(of, all, block, place, count);
+    if (tn__node_is_error(part) || part->flags & TN__NODE_NEEDS_GRAD)
+        return part;
+    return tn__update_along(tn__const_like(part, 0), part, 0, 0);
+}
+
 /* s begins with the first states, and ends with the last ones. */
 static tn__node *all_steps(const run *r, const tn__recurrence *of, tn__node *gx, tn__rnn_step *s)
 {
@@ -103,9 +113,9 @@ static tn__node *all_steps(const run *r, const tn__recurrence *of, tn__node *gx,
         weights[1] = tn__spread(s->b, 0);
     tn__node *all = tn__recur(of, gx, tn__cast(tn__joined(1 + (s->b != NULL), weights, 0), dtype),
                               tn__joined(states, state, 0));
-    s->h = tn__recurrence_part(of, all, 0, first * of->steps, 1);
-    s->c = s->c ? tn__recurrence_part(of, all, 1, first * of->steps, 1) : NULL;
-    tn__node *y = tn__reshape(tn__recurrence_part(of, all, 0, first, of->steps), 3,
+    s->h = part_of(of, all, 0, first * of->steps, 1);
+    s->c = s->c ? part_of(of, all, 1, first * of->steps, 1) : NULL;
+    tn__node *y = tn__reshape(part_of(of, all, 0, first, of->steps), 3,
                               (int64_t[]){r->steps, r->rows, r->net->units});
     return r->lengths ? within_lengths(r, y) : y;
 }

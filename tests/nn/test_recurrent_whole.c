@@ -275,10 +275,31 @@ static void test_plan(void **state)
     check_fine();
 }
 
+/* Where nothing is for gradients, who keeps outputs and states keeps no more than these. */
+static void test_memory(void **state)
+{
+    (void)state;
+    TEST_ABOUT_CPU("other devices record step by step");
+    TN_SCOPE {
+        tn_layer *layer = tn_lstm(8, .in = FEATURES);
+        const tn_array *x = tn_ones(TN_SHAPE(1000, 2, FEATURES));
+        tn_array *y[4], *h[4];
+        size_t used = 0;
+        for (int i = 0; i < 4; i++) {
+            TN_NO_GRAD assert_int_equal(tn_forward_all(layer, 1, &x, 2, (tn_array **const[]){&y[i], &h[i]}), TN_OK);
+            assert_int_equal(tn_eval_all(2, (const tn_array *[]){y[i], h[i]}), TN_OK);
+            used = i ? used : tn_memory_stats(test_device()).used;
+        }
+        assert_true(tn_memory_stats(test_device()).used - used < 4 * (size_t)tn_size(y[0]) * sizeof(float));
+        tn_layer_free(layer);
+    }
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces), cmocka_unit_test(test_backwards),
                                        cmocka_unit_test(test_differences), cmocka_unit_test(test_views),
-                                       cmocka_unit_test(test_plan)};
+                                       cmocka_unit_test(test_plan), cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
