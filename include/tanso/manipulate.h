@@ -26,7 +26,8 @@ TN_API tn_array *tn_identity_with(int64_t n, const tn_create_opts *opts);
 /* n x m (m < 0: n) of ones at and below the k-th diagonal, zeros above; float32 by default. */
 TN_API tn_array *tn_tri_with(int64_t n, int64_t m, int k, const tn_create_opts *opts);
 
-/* tn_arange of integers that a double does not hold: start, start + step, ... before stop; dtype int64 by default. */
+/* tn_arange of integers that a double does not hold: start, start + step, ... before stop; dtype int64 by default,
+ * TN_ERR_VALUE for one that does not hold them. */
 TN_API tn_array *tn_arange_int64_with(int64_t start, int64_t stop, int64_t step, const tn_create_opts *opts);
 
 typedef struct tn_space_opts {

@@ -40,6 +40,10 @@ static tn_array *integers_from(int64_t start, int64_t stop, int64_t step, const 
     uint64_t stride = up ? (uint64_t)step : 0 - (uint64_t)step, count = way / stride + (way % stride != 0);
     if (count > INT64_MAX / 8)
         return tn__refused(TN_ERR_SHAPE, "arange", "%llu numbers are too many", (unsigned long long)count);
+    uint64_t last = (uint64_t)start + (count - 1) * (uint64_t)step;
+    if (count > 0 && (!tn__number_fits("arange", (long double)start, own.dtype) ||
+                      !tn__number_fits("arange", (long double)(int64_t)last, own.dtype)))
+        return tn__failed_array();
     const tn_create_opts whole = {.dtype = TN_INT64, .device = own.device};
     tn_array *steps = tn_multiply(tn_arange_with(0, (double)count, 1, &whole), tn_weak_int(step));
     return tn_cast(tn_add(steps, tn_weak_int(start)), own.dtype);

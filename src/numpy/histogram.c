@@ -119,8 +119,9 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts, b
 {
     int64_t bins = TN__OPTION(opts, bins, 10);
     double low = opts ? opts->low : 0, high = opts ? opts->high : 0;
-    if (bins < 1)
-        return tn__refused(TN_ERR_VALUE, "histogram", "expected 1 or more bins, got %lld", (long long)bins);
+    if (bins < 1 || bins == INT64_MAX) /* there is an edge more */
+        return tn__refused(TN_ERR_VALUE, "histogram", "expected 1 or more bins, got %lld%s", (long long)bins,
+                           bins < 1 ? "" : ", which is too many");
     bool limited = opts && (TN__GIVEN(opts, low) || TN__GIVEN(opts, high));
     bool own = !limited && tn_size(x) > 0; /* limits of x's dtype; others are float64 */
     if (!limited) {

@@ -17,10 +17,12 @@ static int axes_of(const tn_key *key)
     return key->kind == TN_KEY_ELLIPSIS || key->kind == TN_KEY_NEWAXIS ? 0 : mask ? tn_ndim(key->array) : 1;
 }
 
+/* Those that there is no room for are counted, and refused in the end. */
 static void add_item(tn__index_plan *p, int item)
 {
     if (p->item_count < 2 * TN_MAX_NDIM)
-        p->item[p->item_count++] = item;
+        p->item[p->item_count] = item;
+    p->item_count++;
 }
 
 static tn_array *add_number(tn__index_plan *p, int axis, int64_t i)
@@ -155,8 +157,10 @@ tn_array *tn__index_plan_make(tn__index_plan *p, const tn_array *x, int count, c
     *p = (tn__index_plan){.x = x, .mask_chooses = mask_chooses};
     if (tn_is_error(x))
         return tn__again(x);
-    if (count < 0 || (count > 0 && !keys))
-        return tn__refused(TN_ERR_VALUE, "indexing", "expected keys, got %d of them%s", count, keys ? "" : ", NULL");
+    enum { MOST = 4 * TN_MAX_NDIM }; /* more than any axes, new ones and masks without axes come to */
+    if (count < 0 || count > MOST || (count > 0 && !keys))
+        return tn__refused(TN_ERR_VALUE, "indexing", "expected 0 to %d keys, got %d of them%s", MOST, count,
+                           keys ? "" : ", NULL");
     int taken = 0, axis = 0, ellipses = 0, arrays = 0, ndim = tn_ndim(x);
     for (int i = 0; i < count; i++) {
         taken += axes_of(&keys[i]);

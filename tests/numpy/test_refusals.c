@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Composed functions whose arguments are wrong, or that cannot be evaluated: error arrays, never another value. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,6 +32,15 @@ static void test_arguments(void **state)
     expect(tn_delete(x, -1, NULL, TN_AXES(0)), TN_ERR_VALUE, "positions");
     expect(tn_tile(x, ((tn_shape){.ndim = 9})), TN_ERR_SHAPE, "0 to 8");
     expect(tn_getitem(x, 1, NULL), TN_ERR_VALUE, "keys");
+    expect(tn_getitem(x, INT_MAX, &TN_WHOLE), TN_ERR_VALUE, "expected 0 to 32 keys, got 2147483647");
+    expect(tn_histogram(x, NULL, .bins = INT64_MAX), TN_ERR_VALUE, "9223372036854775807, which is too many");
+    expect(tn_arange_int64(250, 257, 1, .dtype = TN_UINT8), TN_ERR_VALUE, "the number 256 does not fit uint8");
+    expect(tn_arange_int64(3, -2, -1, .dtype = TN_UINT64), TN_ERR_VALUE, "the number -1 does not fit uint64");
+    assert_int_equal(tn_item_int(tn_index(tn_arange_int64(250, 256, 1, .dtype = TN_UINT8), -1)), 255);
+    tn_key many[17]; /* eight numbers leave no axis, and nine are more than an array has */
+    for (int i = 0; i < 17; i++)
+        many[i] = i < 8 ? TN_I(0) : TN_NEWAXIS;
+    expect(tn_getitem(tn_ones(TN_SHAPE(1, 1, 1, 1, 1, 1, 1, 1)), 17, many), TN_ERR_INDEX, "more keys");
     expect(tn_linalg_multi_dot(2, NULL), TN_ERR_VALUE, "got NULL");
     const tn_shape shapes[] = {{1, {2}}, {9, {1}}};
     tn_shape both;
