@@ -224,8 +224,9 @@ typedef struct tn_launch_opts {
 /* Runs a raw kernel now (on a GPU: starts it, in order with everything else). Arrays are computed first and passed as
  * pointers to their elements in C order; numbers as their C type; on a GPU up to 4 KiB together. Into arrays that are
  * not in TN_WRITES the kernel must not write: others may share their memory; into those of bool only 0 and 1, as nobody
- * looks at what it wrote. An array that it writes keeps shape and dtype, and has memory of its own. All arrays are on one device, which decides the language of the source. Indices are
- * not checked by anybody. On the CPU the function is called once, in the calling thread. */
+ * looks at what it wrote. An array that it writes keeps shape and dtype, and has memory of its own. All arrays are on
+ * one device, which decides the language of the source. Indices are not checked by anybody. On the CPU the function is
+ * called once, in the calling thread. */
 TN_API tn_status tn_launch_with(const tn_kernel *kernel, tn_args args, const tn_launch_opts *opts);
 
 #ifndef TN_NO_MACROS
