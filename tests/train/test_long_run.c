@@ -10,13 +10,13 @@
 #include "support/resident.h"
 #include "trainer_setup.h"
 
-enum { STEPS = RESIDENT_SANITIZED ? 3000 : 12000, TENTHS = 10 };
+enum { STEPS = RESIDENT_SANITIZED ? 3000 : 12000, TENTHS = 10, LAST = 100 };
 
 /* What is looked at along the way. */
 typedef struct looks {
     int64_t steps;
     double began, seconds[TENTHS]; /* each tenth's */
-    long resident[TENTHS];
+    long resident[TENTHS]; /* the least of its last iterations: what is written may take some for a moment */
     size_t arrays[TENTHS];
     uint64_t misses[TENTHS];
     ino_t log[TENTHS];
@@ -33,13 +33,16 @@ static double now(void)
 static tn_status look(tn_trainer *trainer, void *user)
 {
     looks *l = user;
-    int64_t tenth = l->steps / TENTHS, at = tn_trainer_iteration(trainer);
-    if (at % tenth || at / tenth > TENTHS)
+    int64_t tenth = l->steps / TENTHS, at = tn_trainer_iteration(trainer), i = (at - 1) / tenth;
+    if (i >= TENTHS || (at % tenth && at % tenth <= tenth - LAST))
         return TN_OK;
-    int64_t i = at / tenth - 1;
+    long resident = resident_kilobytes();
+    if (l->resident[i] == 0 || resident < l->resident[i])
+        l->resident[i] = resident;
+    if (at % tenth)
+        return TN_OK;
     struct stat log;
     l->seconds[i] = now() - l->began;
-    l->resident[i] = resident_kilobytes();
     l->arrays[i] = tn_live_arrays();
     l->misses[i] = tn_engine_stats().plan_misses;
     l->log[i] = stat(test_path(folder, "log"), &log) == 0 ? log.st_ino : 0;
