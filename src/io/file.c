@@ -58,8 +58,12 @@ tn_status tn__folder_make(const char *operation, const char *path)
             continue;
         char mark = *end;
         *end = '\0';
-        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
-            status = tn__fail_errno(operation, "make the folder", partial, errno);
+        struct stat there;
+        int error = mkdir(partial, 0777) == 0 ? 0 : errno;
+        if (error == EEXIST) /* as what: a file is no folder, and a link may lead nowhere */
+            error = stat(partial, &there) != 0 ? errno : S_ISDIR(there.st_mode) ? 0 : ENOTDIR;
+        if (error)
+            status = tn__fail_errno(operation, "make the folder", partial, error);
         *end = mark;
         if (mark == '\0')
             break;

@@ -251,16 +251,21 @@ static tn_status after(tn_trainer *trainer, void *user)
     return status == TN_OK && iteration == p->first + p->count - 1 ? write_both(p, trainer) : status;
 }
 
-/* What a killed run has left of both files. */
-static void clear(const profile *p, const tn_trainer *trainer)
+/* Whether both files can be written, without what a killed run has left of them. */
+static tn_status prepare_files(const profile *p, const tn_trainer *trainer)
 {
     static const char *const endings[] = {".txt", ".json"};
-    for (int i = 0; i < 2; i++) {
+    tn_status status = TN_OK;
+    for (int i = 0; i < 2 && status == TN_OK; i++) {
         char *name = tn__format("%s%s", p->output.file, endings[i]);
-        if (name)
+        char *path = name ? tn__output_path(trainer, name) : NULL;
+        status = path ? tn__output_probe(trainer, &p->output, path) : tn__fail_memory(OPERATION, 0);
+        if (status == TN_OK)
             tn__generations_clear(tn_trainer_out(trainer), name);
+        tn__free(path);
         tn__free(name);
     }
+    return status;
 }
 
 /* A run that is resumed among them measures what is left. */
@@ -270,8 +275,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     int64_t done = tn_trainer_iteration(trainer);
     p->taken = 0;
     p->began = done;
-    tn_status status = tn__output_claim(trainer, &p->output);
-    clear(p, trainer);
+    tn_status status = prepare_files(p, trainer);
     return status == TN_OK && done >= p->first - 1 && done < p->first + p->count - 1 ? take(p, trainer) : status;
 }
 

@@ -8,11 +8,9 @@
  * thread is free, as its trigger asked for this very state. A trainer's is put off, and taken of a later iteration:
  * there the newest state is as good, and gathering it costs as much as some iterations of a small network.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 #include <tanso/engine.h>
 #include "core/options.h"
 #include "core/signals.h"
@@ -231,9 +229,9 @@ static tn_status snapshot_prepare(tn_trainer *trainer, void *user)
     s->due = false;
     if (!s->folder)
         return tn__fail_memory("snapshot", strlen(out));
-    if (access(out, W_OK) != 0)
-        return tn__fail_errno("snapshot", "write into the folder", out, errno);
-    tn_status status = tn__output_claim(trainer, &s->output);
+    char *path = tn__output_path(trainer, s->output.file);
+    tn_status status = path ? tn__output_probe(trainer, &s->output, path) : TN_ERR_MEMORY;
+    tn__free(path);
     if (status != TN_OK)
         return status;
     return s->opts.autoload && tn_trainer_iteration(trainer) == 0 ? autoload(s, trainer) : TN_OK;

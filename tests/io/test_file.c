@@ -209,6 +209,14 @@ static void folders(void **state)
     test_write_bytes(scratch_path("a/file"), "", 0);
     assert_int_equal(tn__folder_make("test", scratch_path("a/file/c")), TN_ERR_IO);
     assert_failed(TN_ERR_IO, "not a folder");
+    assert_int_equal(tn__folder_make("test", scratch_path("a/file")), TN_ERR_IO);
+    assert_failed(TN_ERR_IO, "not a folder");
+    assert_int_equal(symlink("b", scratch_path("a/link")), 0);
+    assert_int_equal(tn__folder_make("test", scratch_path("a/link/d")), TN_OK);
+    assert_int_equal(stat(scratch_path("a/b/d"), &info), 0);
+    assert_int_equal(symlink("none", scratch_path("a/lost")), 0);
+    assert_int_equal(tn__folder_make("test", scratch_path("a/lost")), TN_ERR_IO);
+    assert_failed(TN_ERR_IO, "a/lost");
 }
 
 int main(void)

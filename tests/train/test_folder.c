@@ -40,6 +40,43 @@ static tn_trainer *idle_trainer(tn_trigger *stop)
     return tn_trainer_new(tn_updater_of(idle, NULL, NULL), .stop = stop, .out = folder);
 }
 
+/* ---- what cannot be written ---- */
+
+/* Told before the first iteration by whatever writes at the end of some: here a folder is where the file is to be, or
+ * a file where the folder is to be. */
+static void test_told_at_once(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"last.npz", "part.npz", "profile.txt", "profile.json"};
+    tn_layer *layer = tn_linear(1, .in = 1);
+    char path[600];
+    for (int i = 0; i <= 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, i < 4 ? names[i] : "file");
+        if (i < 4)
+            assert_int_equal(mkdir(path, 0777), 0);
+        else
+            fclose(fopen(path, "w"));
+        tn_trainer *trainer = tn_trainer_new(tn_updater_of(idle, NULL, NULL), .stop = TN_EVERY(3, TN_ITERATION),
+                                             .out = i < 4 ? folder : path, .quiet = true);
+        tn_trigger *each = TN_EVERY(1, TN_ITERATION);
+        if (i == 0 || i == 4)
+            tn_extend(trainer, tn_snapshot(.file = names[0]), .trigger = each);
+        else if (i == 1)
+            tn_extend(trainer, tn_snapshot_layer(layer, names[i]), .trigger = each);
+        else
+            tn_extend(trainer, tn_profile(.first = 1, .count = 2)), tn_trigger_free(each);
+        assert_int_equal(tn_trainer_run(trainer), TN_ERR_IO);
+        assert_non_null(strstr(tn_error(), path));
+        assert_int_equal(tn_trainer_iteration(trainer), 0);
+        tn_clear_error();
+        tn_trainer_free(trainer);
+        if (i < 4)
+            assert_int_equal(rmdir(path), 0);
+    }
+    tn_layer_free(layer);
+    check_fine();
+}
+
 /* ---- one at a time ---- */
 
 typedef struct nested {
@@ -443,6 +480,7 @@ static void test_other_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_told_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_at_a_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_killed_lets_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lock_that_goes, set_up, tear_down),
