@@ -291,7 +291,8 @@ typedef struct tn_load_opts {
     bool chainer;          /* a file of Chainer's save_npz: the weights of tn_linear are transposed, too */
     bool torch;            /* a file of PyTorch's state_dict, as safetensors: "weight", "bias", "running_mean" and so on
                               stand for "W" and "b", "gamma" and "beta", ...; the weights of tn_linear are transposed */
-    const char *rename;    /* last names of paths and what the file has instead of them: "W=weight b=bias" */
+    const char *rename;    /* last names of paths and what the file has instead of them: "W=weight b=bias";
+                              TN_ERR_VALUE for a word of another form */
 } tn_load_opts;
 /* Loads them. Every parameter must be in the file with its shape; a misfit is named with both shapes and nothing
  * changes. Parameters still to be inferred take the file's shapes. In the file and in all options '/' may stand for '.'

@@ -136,6 +136,19 @@ static const char *renamed(const char *words, const char *name)
     return NULL;
 }
 
+/* Whether each word is NAME=OTHER. */
+static tn_status check_renaming(const char *words)
+{
+    for (const char *word = words; word && *word; word += strspn(word, " ")) {
+        size_t length = strcspn(word, " "), name = strcspn(word, "= ");
+        if (length && (name == 0 || name + 1 >= length))
+            return tn__fail(TN_ERR_VALUE, "layer_load", "expected words as W=weight for .rename, got '%.*s'",
+                            (int)length, word);
+        word += length;
+    }
+    return TN_OK;
+}
+
 /* The path with its last name as the file has it, after the prefix; NULL without memory. */
 static char *name_in_file(const tn_load_opts *opts, const char *path)
 {
@@ -235,10 +248,12 @@ static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
         return tn_status_of(stored);
     tn_shape shape = tn_shape_of(stored);
     char wanted[TN__SHAPE_TEXT], got[TN__SHAPE_TEXT];
+    bool turned = tn__load_turns(load->opts, layer, slot, path, &status);
     if (!shape_fits(load, layer, &slot->shape, &shape))
         return tn__fail(TN_ERR_SHAPE, "layer_load",
-                        "'%s' has shape %s in %s, and the network's is %s: it was saved from another one", path,
-                        tn__shape_text(shape.ndim, shape.dim, got), load->file, slot_shape_text(&slot->shape, wanted));
+                        "'%s' has shape %s in %s%s, and the network's is %s: it was saved from another one%s", path,
+                        tn__shape_text(shape.ndim, shape.dim, got), load->file, turned ? " once it is transposed" : "",
+                        slot_shape_text(&slot->shape, wanted), turned ? ", or is not to be transposed" : "");
     if (!slot->persistent && !tn_dtype_is_float(tn_dtype_of(stored)))
         return tn__fail(TN_ERR_DTYPE, "layer_load", "'%s' is %s in %s, and parameters are floating", path,
                         tn_dtype_name(tn_dtype_of(stored)), load->file);
@@ -279,6 +294,8 @@ tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const 
     tn_status status = tn__layer_raise(layer);
     if (status == TN_OK)
         status = tn_archive_status(archive);
+    if (status == TN_OK && opts)
+        status = check_renaming(opts->rename);
     if (status != TN_OK)
         return status;
     tn__scope_guard scope = tn__scope_enter();

@@ -105,6 +105,17 @@ static void test_nothing_matches(void **state)
         assert_int_equal(tn_layer_load(bare, path, .prefix = "net.0.", .transpose = own[i]), TN_OK);
         TN_SCOPE check_near(tn_param_named(bare, "W"), turned, 6, 0);
     }
+    assert_int_equal(tn_layer_save(bare, path), TN_OK); /* the right way round */
+    assert_int_equal(tn_layer_load(bare, path, .transpose = "W"), TN_ERR_SHAPE);
+    check_latched(TN_ERR_SHAPE, "'W' has shape (3, 2) in ");
+    assert_int_equal(tn_layer_load(bare, path, .transpose = "W"), TN_ERR_SHAPE);
+    check_latched(TN_ERR_SHAPE, " once it is transposed, and the network's is (2, 3)");
+    static const char *const malformed[] = {"W", "W=W b:b", "=W", "W= W", "b=b W="};
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
+        assert_int_equal(tn_layer_load(bare, path, .rename = malformed[i], .strict = false), TN_ERR_VALUE);
+        check_latched(TN_ERR_VALUE, "expected words as W=weight for .rename");
+    }
+    assert_int_equal(tn_layer_load(bare, path, .rename = "  W=W   b=b "), TN_OK);
     assert_int_equal(tn_layer_load(bare, path, .prefix = "net.0.", .transpose = "*.weight"), TN_ERR_NAME);
     check_latched(TN_ERR_NAME, "matches '*.weight' of .transpose: there are W, b");
     assert_int_equal(tn_layer_freeze(bare, "*.b", true), TN_OK);
