@@ -268,6 +268,8 @@ TN_API tn_status tn_optimizer_load(tn_optimizer *optimizer, const char *path) TN
 #define tn_nadam(...) TN__CALL_V(tn_nadam_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_asgd(...) TN__CALL_V(tn_asgd_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_rprop(...) TN__CALL_V(tn_rprop_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_muon(...) TN__CALL_V(tn_muon_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_sparse_adam(...) TN__CALL_V(tn_sparse_adam_with, tn_optimizer_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus
