@@ -259,6 +259,8 @@ static tn_extension *cosine(tn__making *m)
                            .warmup = tn__settings_number(m->settings, "warmup", 0, 0),
                            .start = tn__settings_number(m->settings, "start", 0, 0),
                            .last = tn__settings_number(m->settings, "last", 0, 0)};
+    if (opts.warmup > 0) /* by epochs all of the first one would be at the start, at 0 */
+        m->every = "1it";
     return tn_cosine_shift_with(attribute(m), &opts);
 }
 
@@ -326,7 +328,7 @@ const tn__named_part tn__named_parts[] = {
     {SCHEDULE("linear", "from,to=0,begin=0,end=EPOCHS,attribute=lr,every=1ep", "along a line"),
      .make = linear, .every = EACH_EPOCH},
     {SCHEDULE("cosine", "warmup=0,start=0,last=0,attribute=lr,first,every=1ep",
-              "after so many epochs of warm-up, down along half a cosine"),
+              "after so many epochs of warm-up (then every=1it), down along half a cosine"),
      .make = cosine, .every = EACH_EPOCH},
     {SCHEDULE("one-cycle", "rise=0.3,begin_factor=25,end_factor=10000,attribute=lr,first,every=1it",
               "up and down again by cosines"),

@@ -12,6 +12,7 @@ typedef struct tn__making {
     tn__run *run; /* NULL: words are only checked */
     tn__settings *settings;
     tn_trigger *trigger;        /* of the extension; NULL: by the row */
+    const char *every;          /* instead of the row's, where these settings want it; NULL: the row's */
     tn_trigger *stop;           /* ends the run, too */
     tn_trigger *snapshot_every; /* when the run's snapshot is made */
 } tn__making;

@@ -101,7 +101,7 @@ static tn_status add_row(tn__run *run, const tn__named_part *row, const char *se
     tn__settings_read(&s, row->part.name, settings);
     tn_extension *made = row->make(&m);
     if (!row->own_every && (row->every || strstr(row->part.settings, "every")))
-        m.trigger = tn__settings_trigger(&s, "every", row->every);
+        m.trigger = tn__settings_trigger(&s, "every", m.every ? m.every : row->every);
     tn_status status = tn__settings_done(&s);
     if (status == TN_OK)
         status = check_file(run, row, &s);

@@ -80,7 +80,7 @@ static void test_schedules(void **state)
         {"linear", {0.4, 0.3, 0.2, 0.1}},
         {"linear:from=1,to=2,end=2", {1, 1.5, 2, 2}},
         {"cosine", {0.4, 0.2 + 0.1414213562373095, 0.2, 0.2 - 0.1414213562373095}},
-        {"cosine:warmup=2,last=0.1", {0, 0.2, 0.4, 0.25}},
+        {"cosine:warmup=2,last=0.1,every=1ep", {0, 0.2, 0.4, 0.25}},
         {"step:gamma=0.5,step=2", {0.4, 0.4, 0.2, 0.2}},
         {"multistep:gamma=0.5,steps=1/3", {0.4, 0.2, 0.2, 0.1}},
         {"exponential:rate=0.5,target=0.15", {0.4, 0.2, 0.15, 0.15}},
@@ -100,6 +100,30 @@ static void test_schedules(void **state)
         for (int k = 0; k < 4; k++)
             if (!(fabs(rates[k] - rows[i].rates[k]) < 1e-6))
                 fail_msg("%s: epoch %d has %g, expected %g", rows[i].schedule, k + 1, rates[k], rows[i].rates[k]);
+    }
+}
+
+/* A warm-up rises in each iteration, so that the first epoch is not trained at a rate of 0: what is observed is that of
+ * an epoch's last iteration. */
+static void test_warms_up(void **state)
+{
+    (void)state;
+    static const char *const schedules[] = {"cosine:warmup=2", "cosine:warmup=2,start=0.1"};
+    static const double starts[] = {0, 0.1};
+    for (int i = 0; i < 2; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "warm%d", i);
+        const char *out = test_path(folder, name);
+        double rates[8], last[8];
+        assert_done(run(4, .optimizer = "sgd:lr=0.4", .schedule = schedules[i], .extend = "log observe-lr",
+                        .out = out));
+        assert_int_equal(numbers_of(test_path(out, "log"), "lr", rates, 8), 4);
+        assert_int_equal(numbers_of(test_path(out, "log"), "iteration", last, 8), 4);
+        for (int k = 0; k < 2; k++) {
+            double place = (k + 1) - 1 / last[0];
+            assert_float_equal(rates[k], starts[i] + (0.4 - starts[i]) * place / 2, 1e-6);
+        }
+        assert_true(last[0] > 1 && rates[2] < 0.4 && rates[3] < rates[2]);
     }
 }
 
@@ -301,7 +325,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_each_row),       CASE(test_schedules),  CASE(test_more_epochs), CASE(test_early_stopping),
-        CASE(test_files_of_the_end), CASE(test_best_model),     CASE(test_bad_words),  CASE(test_no_memory),
+        CASE(test_warms_up),       CASE(test_files_of_the_end), CASE(test_best_model), CASE(test_bad_words),
+        CASE(test_no_memory),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
