@@ -209,6 +209,8 @@ static tn_status autoload(snapshot *s, tn_trainer *trainer)
         status = tn__or_latched(s->serialize(&root, s->object));
     else if (status == TN_OK)
         status = tn__trainer_restore(trainer, archive, path, false, NULL);
+    if (status == TN_OK && !s->serialize)
+        s->saved = tn_trainer_iteration(trainer);
     if (status == TN_OK)
         tn__soundness_look(&s->weights, archive, tn_trainer_iteration(trainer));
     tn_archive_free(archive);
@@ -293,12 +295,13 @@ static tn_status snapshot_on_stop(tn_trainer *trainer, void *user)
     return save(s, trainer, s->opts.wait);
 }
 
-/* A run that fails before it has trained leaves what is there, as there is nothing new. */
+/* A run that fails before it has trained leaves what is there, as there is nothing new. So does one that fails in the
+ * iteration after that of the file: the loader and the random generator have gone on since. */
 static void snapshot_on_error(tn_trainer *trainer, void *user)
 {
     snapshot *s = user;
     s->due = false;
-    if (s->opts.on_error && trainer->iterates)
+    if (s->opts.on_error && trainer->iterates && s->saved != tn_trainer_iteration(trainer))
         save(s, trainer, true);
 }
 
