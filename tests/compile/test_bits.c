@@ -226,6 +226,80 @@ static void square_beyond_the_range(void **state)
         }
 }
 
+/* ---- products that begin with 1, which is not neutral: (1+0j)(-0-0j) is 0-0j ---- */
+
+enum { PRODUCTS_MOST = 128 };
+
+static void parts_of(double *x, int count)
+{
+    static const double ends[] = {0, -0.0, 1, -1};
+    for (int i = 0; i < 2 * count; i++)
+        x[i] = ends[test_random_bits(&chance) % 4];
+}
+
+/* As it is, its rows backwards, or column after column in memory. */
+static tn_array *laid(tn_array *x, int way)
+{
+    tn_array *turned = way == 2 ? tn_where(true, tn_transpose(x, TN_AXES(1, 0)), 0) : x;
+    assert_int_equal(tn_eval(turned), TN_OK);
+    return way == 2 ? tn_transpose(turned, TN_AXES(1, 0)) : way == 1 ? tn_flip(turned, TN_AXES(1)) : turned;
+}
+
+static void products(const double *parts, int64_t rows, int64_t length, double *to)
+{
+    static const tn_dtype dtypes[] = {TN_COMPLEX64, TN_COMPLEX128};
+    const tn_array *y[12];
+    int count = 0;
+    for (int d = 0; d < 2; d++)
+        for (int way = 0; way < 3; way++) {
+            tn_array *x = tn_cast(tn_from_host(parts, TN_SHAPE(rows, length), TN_COMPLEX128), dtypes[d]);
+            for (int axis = 0; axis < 2; axis++)
+                y[count++] = tn_cast(tn_prod(laid(x, way), .axis = TN_AXES(axis)), TN_COMPLEX128);
+        }
+    assert_int_equal(tn_eval_all(count, y), TN_OK);
+    for (int k = 0; k < count; k++, to += 2 * PRODUCTS_MOST)
+        assert_int_equal(tn_to_host(y[k], to, (size_t)tn_size(y[k]) * 16), TN_OK);
+}
+
+/* Down columns in turn, as NumPy does. */
+static void products_in_turn(const double *parts, int64_t rows, int64_t length, double *to)
+{
+    for (int64_t i = 0; i < length; i++) {
+        double re = 1, im = 0;
+        for (int64_t k = 0; k < rows; k++) {
+            const double *x = parts + 2 * (k * length + i);
+            double real = re * x[0] - im * x[1];
+            im = re * x[1] + im * x[0];
+            re = real;
+        }
+        to[2 * i] = re, to[2 * i + 1] = im;
+    }
+}
+
+static void signs_of_complex_products(void **state)
+{
+    (void)state;
+    TEST_ABOUT_CPU("the bits of its compiled kernels");
+    static const int64_t shape[][2] = {{96, 3}, {40, 3}, {96, 7}, {40, 7}, {3, 100}, {9, 16}, {5, 40}};
+    chance = test_random_new();
+    static double parts[2 * 1000], expected[2 * PRODUCTS_MOST], way[2][12][2 * PRODUCTS_MOST];
+    for (size_t k = 0; k < sizeof shape / sizeof *shape; k++)
+        TN_SCOPE {
+            if (!test_in_slice())
+                continue;
+            int64_t rows = shape[k][0], length = shape[k][1];
+            parts_of(parts, (int)(rows * length));
+            products_in_turn(parts, rows, length, expected);
+            for (int compiled = 0; compiled < 2; compiled++) {
+                tn_set_compile(compiled ? TN_COMPILE_ALWAYS : TN_COMPILE_NEVER);
+                products(parts, rows, length, way[compiled][0]);
+            }
+            for (int i = 0; i < 12; i++)
+                assert_memory_equal(way[0][i], way[1][i], (size_t)(i % 2 ? rows : length) * 16);
+            assert_memory_equal(way[0][0], expected, (size_t)length * 16);
+        }
+}
+
 static int restore(void **state)
 {
     (void)state;
@@ -239,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(every_operation_in_every_dtype, restore),
         cmocka_unit_test_teardown(square_beyond_the_range, restore),
+        cmocka_unit_test_teardown(signs_of_complex_products, restore),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -256,6 +256,10 @@ int64_t tn__nest_length(const tn__nest *n);
 /* Do stretches of this reduction go on in twice the precision? Of any reduction of a pass? (device/order.h) */
 bool tn__nest_widens(const tn__nest *n, int r);
 bool tn__nest_widens_any(const tn__nest *n, int level);
+/* Whether what a reduction starts from can be left out where there is an element, and combined with it as often as one
+ * likes. Not what a user says that one starts from, and not the 1 of complex products: (1+0j)(-0-0j) is 0-0j, and
+ * (1+0j)(inf+0j) is inf+nanj. */
+bool tn__nest_start_is_neutral(const tn__nest *n, int r);
 int tn__nest_reduced_expr(const tn__nest *n, int r);
 /* Do elements of a pass take no more than so many expressions, and are none stored? */
 bool tn__nest_is_short(const tn__nest *n, int level, int most);

@@ -56,6 +56,12 @@ bool tn__nest_widens(const tn__nest *n, int r)
     return may && tn__dtype_wide(red->dtype) != red->dtype && tn__nest_length(n) > stretch;
 }
 
+bool tn__nest_start_is_neutral(const tn__nest *n, int r)
+{
+    const tn__reduction *red = &n->reduction[r];
+    return !red->user && !(red->op == TN__OP_PROD && tn_dtype_is_complex(red->dtype));
+}
+
 bool tn__nest_widens_any(const tn__nest *n, int level)
 {
     for (int r = 0; r < n->reduction_count; r++)

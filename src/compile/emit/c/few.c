@@ -48,6 +48,9 @@ static bool is_written(const tn__nest *n, int64_t longest)
 /* Rows alone. */
 bool tn__c_is_few(const tn__nest *n)
 {
+    for (int r = 0; r < n->reduction_count; r++)
+        if (!tn__nest_start_is_neutral(n, r)) /* lanes without elements are left out */
+            return false;
     return n->loop_count == 2 && !n->last_kept && n->reduced == 2 && n->extent[0] >= FEWEST && is_written(n, LONGEST);
 }
 
@@ -92,8 +95,8 @@ static void end_stretch(tn__printer *p, int level, int j, int length)
         }
 }
 
-/* Of device/order.h's lanes those that have elements: an identity changes nothing that has been combined with one. Of
- * columns, one for all, and for sums of several stretches another one that is wide; rows are no longer than one. */
+/* Of device/order.h's lanes those that have elements: the others change nothing (tn__c_is_few). Of columns, one for
+ * all, and for sums of several stretches another one that is wide; rows are no longer than one. */
 static void pass(tn__printer *p, int level)
 {
     const tn__nest *n = p->nest;

@@ -32,7 +32,7 @@ static int lanes_of(const tn__nest *n)
     int64_t length = n->extent[n->loop_count - 1];
     bool short_rows = __builtin_popcount(n->reduced) == 1 && length < TN__REDUCE_LANES;
     for (int r = 0; r < n->reduction_count; r++)
-        short_rows &= !n->reduction[r].user; /* whose identity may change what it is combined with */
+        short_rows &= tn__nest_start_is_neutral(n, r);
     return !short_rows ? TN__REDUCE_LANES : length <= 4 ? 4 : length <= 8 ? 8 : TN__REDUCE_LANES;
 }
 
