@@ -295,13 +295,15 @@ static tn_status snapshot_on_stop(tn_trainer *trainer, void *user)
     return save(s, trainer, s->opts.wait);
 }
 
-/* A run that fails before it has trained leaves what is there, as there is nothing new. So does one that fails in the
- * iteration after that of the file: the loader and the random generator have gone on since. */
+/* A run that fails before it has trained, in its first update at the latest, leaves what is there, as there is nothing
+ * new. So does one that fails in the iteration after that of the file: the loader and the random generator have gone
+ * on since. */
 static void snapshot_on_error(tn_trainer *trainer, void *user)
 {
     snapshot *s = user;
     s->due = false;
-    if (s->opts.on_error && trainer->iterates && s->saved != tn_trainer_iteration(trainer))
+    int64_t iteration = tn_trainer_iteration(trainer);
+    if (s->opts.on_error && trainer->iterates && iteration > 0 && s->saved != iteration)
         save(s, trainer, true);
 }
 

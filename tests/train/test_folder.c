@@ -122,6 +122,28 @@ static void test_good_file_stays(void **state)
     check_fine();
 }
 
+static tn_status fail_at_once(tn_updater *updater, void *user)
+{
+    (void)updater, (void)user;
+    return tn_eval(tn_zeros(TN_SHAPE(-1)));
+}
+
+/* A run whose first update fails has nothing to save. */
+static void test_nothing_trained(void **state)
+{
+    (void)state;
+    char path[600];
+    snprintf(path, sizeof path, "%s/s_0.safetensors", folder);
+    tn_trainer *trainer = tn_trainer_new(tn_updater_of(fail_at_once, NULL, NULL), .out = folder,
+                                         .stop = TN_EVERY(2, TN_ITERATION), .quiet = true);
+    tn_extend(trainer, tn_snapshot(.file = "s_{iteration}", .on_error = true), .trigger = TN_EVERY(1, TN_ITERATION));
+    assert_int_equal(tn_trainer_run(trainer), TN_ERR_SHAPE);
+    tn_clear_error();
+    tn_trainer_free(trainer);
+    assert_int_not_equal(access(path, F_OK), 0);
+    check_fine();
+}
+
 /* ---- one at a time ---- */
 
 typedef struct nested {
@@ -527,6 +549,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_told_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_good_file_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_trained, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_at_a_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_killed_lets_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lock_that_goes, set_up, tear_down),
