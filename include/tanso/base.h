@@ -14,12 +14,13 @@
  * go back through what it was itself computed from, by tn_backward or tn_gradients; but others may read meanwhile the
  * array that this starts from. Errors, scopes and the current device are per thread.
  *
- * Objects (layers, datasets, loaders, optimizers, and a trainer's parts). What a function takes over, as a loader its
- * dataset, is the new object's, which frees it; where the function fails, it has been freed, or is freed with the
- * failed object. What is another object's already is not taken over, and TN_ERR_STATE. Frees may come in any order: to
- * free what is an object's, or has been freed, is TN_ERR_STATE and does nothing, and to use what has been freed, or
- * what borrowed it, is TN_ERR_STATE, until 256 more objects of its kind have been freed. The same goes for arrays that
- * objects give out, such as parameters: tn_free does not free them.
+ * Objects (layers, datasets, loaders, optimizers, archives, streams, a trainer's parts and others: whatever has a
+ * function that frees it, but for strings and plain numbers). What a function takes over, as a loader its dataset, is
+ * the new object's, which frees it; where the function fails, it has been freed, or is freed with the failed object.
+ * What is another object's already is not taken over, and TN_ERR_STATE. Frees may come in any order: to free what is an
+ * object's, or has been freed, is TN_ERR_STATE and does nothing, and to use what has been freed, or what borrowed it,
+ * is TN_ERR_STATE, until 256 more objects of its kind have been freed. The same goes for arrays that objects give out,
+ * such as parameters: tn_free does not free them.
  *
  * Functions of the program's that the library calls (gradients, layers, hooks, losses, samples, triggers, extensions)
  * had better return. A C++ exception that one throws goes through the library to the program, and the thread has its

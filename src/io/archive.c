@@ -14,9 +14,11 @@
 
 static tn_archive out_of_memory = {.is_static = true};
 
+static tn__object_kind objects = TN__OBJECT_KIND(tn_archive, "archive");
+
 tn_archive *tn_archive_new(void)
 {
-    tn_archive *archive = tn__calloc(1, sizeof *archive);
+    tn_archive *archive = tn__object_new(&objects);
     if (archive)
         return archive;
     tn__fail_memory("archive_new", sizeof *archive);
@@ -43,12 +45,12 @@ static void drop_contents(tn_archive *archive)
 
 void tn_archive_free(tn_archive *archive)
 {
-    if (!archive || archive->is_static)
+    if (!archive || archive->is_static || !tn__object_may_go(&objects, &archive->object))
         return;
     drop_contents(archive);
     if (archive->error)
         tn__error_release(archive->error);
-    tn__free(archive);
+    tn__object_end(&objects, &archive->object);
 }
 
 tn_status tn_archive_status(const tn_archive *archive)
@@ -65,6 +67,12 @@ static tn_status raise(const tn_archive *archive)
     if (archive->is_static)
         return tn__fail_memory("archive", sizeof *archive);
     return archive->error ? tn__error_raise(archive->error) : TN_OK;
+}
+
+/* Latches an error of NULL, and of one that has been freed. One that could not be read is an empty one. */
+static bool is_alive(const tn_archive *archive)
+{
+    return archive && !archive->object.dead ? true : raise(archive) == TN_OK;
 }
 
 /* ---- names ---- */
@@ -175,12 +183,12 @@ tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_array *
     return status;
 }
 
-int tn_archive_count(const tn_archive *archive) { return archive ? (int)archive->count : 0; }
+int tn_archive_count(const tn_archive *archive) { return archive && is_alive(archive) ? (int)archive->count : 0; }
 
 static bool in_range(const tn_archive *archive, int i)
 {
-    if (!archive)
-        return raise(archive) == TN_OK;
+    if (!is_alive(archive))
+        return false;
     if (i >= 0 && (size_t)i < archive->count)
         return true;
     tn__fail(TN_ERR_INDEX, "archive", "expected the number of an array from 0 to %zu, got %d", archive->count, i);
@@ -209,6 +217,8 @@ tn_device tn_archive_device(const tn_archive *archive)
 {
     if (!archive)
         tn__fail_null("device_of", "an archive");
+    else if (!is_alive(archive))
+        return (tn_device){0};
     const tn__archive_entry *first = NULL;
     tn_device device = {0};
     for (size_t i = 0; archive && i < archive->count; i++) {
@@ -231,7 +241,7 @@ tn_device tn_archive_device(const tn_archive *archive)
 
 tn_array *tn_archive_find(const tn_archive *archive, const char *name)
 {
-    const tn__archive_entry *entry = archive && name ? find(archive, name) : NULL;
+    const tn__archive_entry *entry = archive && name && is_alive(archive) ? find(archive, name) : NULL;
     return entry ? asked(entry) : NULL;
 }
 
@@ -271,7 +281,7 @@ tn_status tn_archive_set_text(tn_archive *archive, const char *key, const char *
 
 const char *tn_archive_text(const tn_archive *archive, const char *key)
 {
-    const tn__archive_text *text = archive && key ? find_text(archive, key) : NULL;
+    const tn__archive_text *text = archive && key && is_alive(archive) ? find_text(archive, key) : NULL;
     return text ? text->value : NULL;
 }
 

@@ -4,6 +4,8 @@
 #define TN_IO_ARCHIVE_H
 
 #include <tanso/io.h>
+#include "core/error.h"
+#include "core/object.h"
 #include "io/values.h"
 
 /* Text entries go by this name in files: safetensors' metadata key, and a folder of an .npz. */
@@ -19,6 +21,7 @@ typedef struct tn__archive_text {
 } tn__archive_text;
 
 struct tn_archive {
+    tn__object object;
     tn__archive_entry *entries;
     size_t count, capacity;
     uint32_t *table;      /* 1 + index of an entry, 0: empty; a power of two of places, open addressing */

@@ -19,6 +19,7 @@ typedef struct watched {
 } watched;
 
 struct tn_timer {
+    tn__object object;
     watched **items; /* each a hook's user pointer: they stay where they are */
     size_t count, capacity;
     tn__error *error;
@@ -26,6 +27,8 @@ struct tn_timer {
 };
 
 static tn_timer memory_timer = {.is_static = true};
+
+static tn__object_kind objects = TN__OBJECT_KIND(tn_timer, "timer");
 
 static tn_status settle(const tn_array *x)
 {
@@ -73,7 +76,7 @@ static tn_status watch(const tn_layer_part *part, void *user)
 
 tn_timer *tn_timer_new(tn_layer *layer)
 {
-    tn_timer *timer = tn__calloc(1, sizeof *timer);
+    tn_timer *timer = tn__object_new(&objects);
     if (!timer) {
         tn__fail_memory(OPERATION, sizeof *timer);
         return &memory_timer;
@@ -93,7 +96,7 @@ tn_status tn_timer_status(const tn_timer *timer)
 
 void tn_timer_free(tn_timer *timer)
 {
-    if (!timer || timer->is_static)
+    if (!timer || timer->is_static || !tn__object_may_go(&objects, &timer->object))
         return;
     for (size_t i = 0; i < timer->count; i++) {
         tn_layer_remove_hook(timer->items[i]->layer, hook, timer->items[i]);
@@ -101,8 +104,9 @@ void tn_timer_free(tn_timer *timer)
         tn__free(timer->items[i]);
     }
     tn__free(timer->items);
-    tn__error_release(timer->error);
-    tn__free(timer);
+    if (timer->error)
+        tn__error_release(timer->error);
+    tn__object_end(&objects, &timer->object);
 }
 
 static const watched *find(const tn_timer *timer, const char *path)
@@ -110,7 +114,10 @@ static const watched *find(const tn_timer *timer, const char *path)
     for (size_t i = 0; timer && path && i < timer->count; i++)
         if (strcmp(timer->items[i]->path, path) == 0)
             return timer->items[i];
-    tn__fail(TN_ERR_NAME, OPERATION, "no layer of the path '%s' is watched", path ? path : "NULL");
+    if (timer && timer->object.dead)
+        tn__error_raise(timer->error);
+    else
+        tn__fail(TN_ERR_NAME, OPERATION, "no layer of the path '%s' is watched", path ? path : "NULL");
     return NULL;
 }
 
@@ -128,6 +135,10 @@ double tn_timer_seconds(const tn_timer *timer, const char *path)
 
 char *tn_timer_string(const tn_timer *timer)
 {
+    if (timer && timer->object.dead) {
+        tn__error_raise(timer->error);
+        return NULL;
+    }
     tn__text text = {0};
     tn__text_addf(&text, "%-32s %10s %12s\n", "layer", "calls", "seconds");
     for (size_t i = 0; timer && i < timer->count; i++) {

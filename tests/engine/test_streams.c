@@ -81,6 +81,37 @@ static void test_misuse(void **state)
     tn_stream_free(NULL);
 }
 
+/* What was freed is a failed object. */
+static void test_freed(void **state)
+{
+    (void)state;
+    tn_stream *stream = tn_stream_new(test_device());
+    tn_event *event = tn_event_new(test_device());
+    assert_int_equal(tn_event_record(event), TN_OK);
+    tn_stream_free(stream);
+    tn_event_free(event);
+    tn_stream_free(stream);
+    assert_failed(TN_ERR_STATE, "stream has been freed");
+    tn_event_free(event);
+    assert_failed(TN_ERR_STATE, "event has been freed");
+    assert_int_equal(tn_stream_synchronize(stream), TN_ERR_STATE);
+    assert_failed(TN_ERR_STATE, "freed");
+    (void)tn_device_of(stream);
+    assert_failed(TN_ERR_STATE, "freed");
+    TN_ON_STREAM(stream)
+        assert_failed(TN_ERR_STATE, "freed");
+    (void)tn_device_of(event);
+    assert_failed(TN_ERR_STATE, "freed");
+    assert_int_equal(tn_event_record(event), TN_ERR_STATE);
+    assert_failed(TN_ERR_STATE, "freed");
+    assert_int_equal(tn_event_wait(event), TN_ERR_STATE);
+    assert_failed(TN_ERR_STATE, "freed");
+    assert_int_equal(tn_event_synchronize(event), TN_ERR_STATE);
+    assert_failed(TN_ERR_STATE, "freed");
+    assert_true(isnan(tn_event_elapsed(event, event)));
+    assert_failed(TN_ERR_STATE, "freed");
+}
+
 static void test_properties(void **state)
 {
     (void)state;
@@ -142,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams_and_events),
         cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_freed),
         cmocka_unit_test(test_properties),
         cmocka_unit_test(test_written_once),
     };

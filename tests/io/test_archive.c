@@ -37,6 +37,38 @@ static void names_and_replacing(void **state)
     tn_archive_free(NULL);
 }
 
+/* What was freed is a failed object. */
+static void freed(void **state)
+{
+    (void)state;
+    tn_archive *archive = tn_archive_new();
+    TN_SCOPE {
+        assert_int_equal(tn_archive_add(archive, "a", tn_zeros(TN_SHAPE(2))), TN_OK);
+        assert_int_equal(tn_archive_set_text(archive, "k", "v"), TN_OK);
+        tn_archive_free(archive);
+        tn_archive_free(archive);
+        assert_failed(TN_ERR_STATE, "archive has been freed");
+        assert_int_equal(tn_archive_status(archive), TN_ERR_STATE);
+        assert_int_equal(tn_archive_add(archive, "a", tn_zeros(TN_SHAPE(2))), TN_ERR_STATE);
+        assert_failed(TN_ERR_STATE, "freed");
+        assert_int_equal(tn_archive_set_text(archive, "k", "v"), TN_ERR_STATE);
+        assert_failed(TN_ERR_STATE, "freed");
+        assert_int_equal(tn_archive_count(archive), 0);
+        assert_failed(TN_ERR_STATE, "freed");
+        assert_null(tn_archive_find(archive, "a"));
+        assert_failed(TN_ERR_STATE, "freed");
+        assert_null(tn_archive_text(archive, "k"));
+        assert_failed(TN_ERR_STATE, "freed");
+        assert_string_equal(tn_archive_name(archive, 0), "");
+        assert_failed(TN_ERR_STATE, "freed");
+        assert_true(tn_is_error(tn_archive_array(archive, 0)));
+        assert_failed(TN_ERR_STATE, "freed");
+        assert_int_equal(tn_archive_save(archive, scratch_path("freed.npz")), TN_ERR_STATE);
+        assert_failed(TN_ERR_STATE, "freed");
+    }
+    assert_true(tn_ok());
+}
+
 static void out_of_range(void **state)
 {
     (void)state;
@@ -313,7 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(npz_round_trips),   cmocka_unit_test(names_and_replacing), cmocka_unit_test(out_of_range),
         cmocka_unit_test(values_stay),       cmocka_unit_test(npz_damage),          cmocka_unit_test(documented_errors),
-        cmocka_unit_test(names_of_all_kinds),
+        cmocka_unit_test(names_of_all_kinds), cmocka_unit_test(freed),
         cmocka_unit_test(strings_beside_numbers),
         cmocka_unit_test(a_full_disk),       cmocka_unit_test(no_memory),
     };

@@ -267,6 +267,13 @@ static void test_timer(void **state)
     assert_int_equal(tn_timer_calls(timer, "3"), 0);
     check_latched(TN_ERR_NAME, "no layer of the path '3'");
     tn_timer_free(timer);
+    tn_timer_free(timer);
+    check_latched(TN_ERR_STATE, "timer has been freed");
+    assert_int_equal(tn_timer_status(timer), TN_ERR_STATE);
+    assert_int_equal(tn_timer_calls(timer, "0"), 0);
+    check_latched(TN_ERR_STATE, "freed");
+    assert_null(tn_timer_string(timer));
+    check_latched(TN_ERR_STATE, "freed");
     TN_SCOPE assert_int_equal(tn_status_of(tn_forward(net, random_array(ROWS, IN))), TN_OK);
     tn_layer_free(net);
     timer = tn_timer_new(NULL);
