@@ -258,6 +258,20 @@ static void test_tiles(void **state)
     }
 }
 
+/* Products of a long k, in stretches by every way: of several lengths, batches and factors, added or not. */
+static void test_long(void **state)
+{
+    (void)state;
+    static const int extents[][2] = {{3, 1}, {1, 3}, {3, 3}, {9, 1}, {9, 17}, {50, 70}, {260, 9}, {1, 40}};
+    for (int e = 0; e < 8; e++)
+        for (int round = extents[e][0] < 50 ? 0 : 2; round < 4; round++) {
+            int64_t m = extents[e][0], n = extents[e][1], k = (m * n < 100 && round % 2 ? 5 : 1) * TN__MATMUL_STRETCH;
+            layout how[3] = {step_between(0, 3), step_between(0, LAYOUTS - 1), step_between(0, LAYOUTS - 1)};
+            check(round == 3 ? TN_BFLOAT16 : TN_FLOAT32, m * n < 100 ? step_between(1, 2) : 1, m,
+                  k + step_between(-1, 900), n, how, round % 2 ? 1 : -2, round / 2, round == 1);
+        }
+}
+
 static void test_empty(void **state)
 {
     (void)state;
@@ -349,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_dtypes),  cmocka_unit_test(test_layouts), cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_packed),  cmocka_unit_test(test_empty),   cmocka_unit_test(test_accumulates_wide),
         cmocka_unit_test(test_threads), cmocka_unit_test(test_tiles),   cmocka_unit_test(test_complex),
+        cmocka_unit_test(test_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,6 +215,34 @@ static void test_scans_and_dots(void **state)
     tn_set_compile(TN_COMPILE_AUTO);
 }
 
+/* Products with few results are sums of as many: those of stretches of 8192 products, then those in float64; however
+ * their factors lie, and by whichever kernel. */
+static void test_long_products(void **unused)
+{
+    (void)unused;
+    if (test_device().kind == TN_DEVICE_CUDA)
+        skip(); /* a GPU's are of blocks of float32 */
+    static const int extents[][2] = {{3, 1}, {1, 3}, {3, 3}, {1, 17}, {16, 1}, {9, 8}};
+    const int64_t length = 4000001;
+    const double exact = (double)0.1f * 0.1f * (double)length;
+    for (int e = 0; e < 6; e++)
+        for (int turn = 0; turn < 8; turn++) TN_SCOPE {
+            int m = extents[e][0], n = extents[e][1];
+            tn_set_compile(turn / 4 ? TN_COMPILE_ALWAYS : TN_COMPILE_NEVER);
+            tn_array *a = turn & 1 ? tn_transpose(tn_full(TN_SHAPE(length, m), 0.1), (tn_axes){0})
+                                   : tn_full(TN_SHAPE(m, length), 0.1);
+            tn_array *b = turn & 2 ? tn_transpose(tn_full(TN_SHAPE(n, length), 0.1), (tn_axes){0})
+                                   : tn_full(TN_SHAPE(length, n), 0.1);
+            const float *value = test_data(tn_matmul(a, n == 1 ? tn_reshape(b, TN_SHAPE(length)) : b));
+            assert_non_null(value);
+            for (int i = 0; i < m * n; i++)
+                if (!(fabs(value[i] - exact) <= 8200 * UNIT * exact))
+                    fail_msg("product %d of %d x %d, turn %d: %.9g is %.3g units from %.9g", i, m, n, turn, value[i],
+                             fabs(value[i] - exact) / UNIT / exact, exact);
+        }
+    tn_set_compile(TN_COMPILE_AUTO);
+}
+
 /* Of few numbers, along any step: what comes first stays as it is, and small integers' sums are exact. */
 static void test_short_scans(void **unused)
 {
@@ -247,6 +275,7 @@ static void test_short_scans(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_scans_and_dots),
+                                       cmocka_unit_test(test_long_products),
                                        cmocka_unit_test(test_short_scans),
                                        cmocka_unit_test(test_same_bits_of_lengths),
                                        cmocka_unit_test(test_moments), cmocka_unit_test(test_ones)};

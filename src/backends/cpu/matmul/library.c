@@ -129,7 +129,8 @@ typedef struct form {
 
 typedef struct library {
     tn__matmul matmul;
-    bool (*multiply)(const tn__matmul_product *p);
+    tn__matmul_function multiply;
+    bool stretches;         /* k is long: multiplied in stretches */
     form form[TN__MATMUL_OPERANDS];
     bool swapped;           /* out is a transpose: its transpose is computed, of b' and a' */
     int team;               /* threads of packed tiles, */
@@ -176,7 +177,7 @@ static void multiply_one(library_run *run, char *const *place)
     p.alpha = run->alpha;
     p.team = data->team;
     p.workspace = run->scratch + data->workspace;
-    if (!data->multiply(&p))
+    if (!(data->stretches ? tn__matmul_stretches(&p, data->multiply) : data->multiply(&p)))
         run->failed = true;
     const form *out = &data->form[TN__MATMUL_OUT];
     if (out->scratch) {
@@ -294,11 +295,17 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
     tn__matmul_product p = product_of(&plan, operand);
     bool small_batches = mm->work == TN_FLOAT32 && plan.scratch_bytes == 0 && mm->batch.size > 1 &&
                          (double)mm->m * (double)mm->n * (double)mm->k * 2 < SMALL_BATCH;
-    bool one = mm->m == 1 && mm->n == 1 && mm->work == TN_FLOAT32;
-    if (one || (mm->work == TN_FLOAT64 && tn__matmul_dot_suits(&p)))
+    bool one = mm->m == 1 && mm->n == 1 && mm->work == TN_FLOAT32; /* which makes stretches of its own */
+    plan.stretches = mm->work == TN_FLOAT32 && !one && tn__matmul_stretches_suit(&p);
+    if (plan.stretches)
+        p.k = TN__MATMUL_STRETCH; /* what suits one */
+    bool few = plan.stretches && mm->m * mm->n <= 4; /* for which a library's preparation is a part that counts */
+    if (one || ((mm->work == TN_FLOAT64 || few) && tn__matmul_dot_suits(&p)))
         plan.multiply = mm->work == TN_FLOAT32 ? tn__matmul_dot_f32 : tn__matmul_dot_f64;
     else if (mm->k == 1 && (mm->work == TN_FLOAT32 || mm->work == TN_FLOAT64))
         plan.multiply = mm->work == TN_FLOAT32 ? tn__matmul_outer_f32 : tn__matmul_outer_f64;
+    else if (plan.stretches && tn__matmul_tile_suits_stretch(&p))
+        plan.multiply = tn__matmul_tile;
     else if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p) && !tn__matmul_packed_suits(&p))
         plan.multiply = tn__matmul_tile;
     else if (mm->work == TN_FLOAT32 && (plan.multiply == NULL ? tn__matmul_packed_can(&p)
@@ -306,8 +313,9 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
         plan.multiply = tn__matmul_packed;
         plan.team = p.team = tn__matmul_packed_team(&p);
         plan.workspace = plan.scratch_bytes;
-        plan.scratch_bytes += (tn__matmul_packed_bytes(&p) + 63) / 64 * 64;
-        tn__matmul_packed_prepare(tn__matmul_packed_bytes(&p));
+        size_t bytes = plan.stretches ? tn__matmul_stretches_bytes(&p, mm->k) : tn__matmul_packed_bytes(&p);
+        plan.scratch_bytes += (bytes + 63) / 64 * 64;
+        tn__matmul_packed_prepare(bytes);
     }
     if (plan.multiply == NULL || !fits(&plan))
         return tn__matmul_prepare_plain(step);

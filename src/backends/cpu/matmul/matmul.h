@@ -43,6 +43,9 @@ typedef struct tn__matmul_product {
     char *workspace;
 } tn__matmul_product;
 
+/* A way of computing a product; false if it is refused. */
+typedef bool (*tn__matmul_function)(const tn__matmul_product *p);
+
 /* A step's extents, steps and batch; its alpha for a run, 1 without a scalar, its sign changed where the step asks. */
 void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars);
@@ -52,6 +55,7 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step);
 /* float32 by register tiles: whether they are the fastest for such a product (its places and alpha are not looked at),
  * and doing it. */
 bool tn__matmul_tile_suits(const tn__matmul_product *p);
+bool tn__matmul_tile_suits_stretch(const tn__matmul_product *p); /* of a long product with few results */
 bool tn__matmul_tile(const tn__matmul_product *p);
 /* float32 by tiles of packed operands, for large products: whether they are faster than oneDNN, or at least than plain
  * loops. */
@@ -61,6 +65,12 @@ int tn__matmul_packed_team(const tn__matmul_product *p); /* the number of thread
 size_t tn__matmul_packed_bytes(const tn__matmul_product *p);
 void tn__matmul_packed_prepare(size_t bytes); /* also may allocate memory that all such products share */
 bool tn__matmul_packed(const tn__matmul_product *p);
+/* float32 in stretches of k, whose results are added up in float64: whether the product is so long, and has so few
+ * results; doing it, each stretch by `multiply`; and the most memory that packed tiles need for a stretch. */
+enum { TN__MATMUL_STRETCH = 8192, TN__MATMUL_FEW = 4096 };
+bool tn__matmul_stretches_suit(const tn__matmul_product *p);
+bool tn__matmul_stretches(const tn__matmul_product *p, tn__matmul_function multiply);
+size_t tn__matmul_stretches_bytes(const tn__matmul_product *stretch, int64_t k);
 /* Rows times a column, or a row times columns: whether they are next to one another along k, and doing it. */
 bool tn__matmul_dot_suits(const tn__matmul_product *p);
 bool tn__matmul_dot_f32(const tn__matmul_product *p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix products by plain loops, for the dtypes that no library multiplies: a strip of a row of the result at a time,
- * as a sum over k of multiples of rows of b. Integers wrap around, bool is "or" of "and".
+ * as a sum over k of multiples of rows of b. Integers wrap around, bool is "or" of "and". Long sums of float32 are made
+ * in stretches, which are added up in float64.
  */
 #include <string.h>
 
@@ -83,6 +84,7 @@ typedef struct plain {
     tn__cpu_cast load[TN__MATMUL_OPERANDS], store;
     int64_t size;
     bool direct; /* rows of b are contiguous, and used in place */
+    bool stretches; /* float32 of a long k: sums of stretches are added up in float64 */
 } plain;
 
 typedef struct plain_run {
@@ -91,13 +93,25 @@ typedef struct plain_run {
     tn__matmul_factor alpha;
 } plain_run;
 
+/* Adds n sums of a stretch to the whole ones, and goes on from 0; after the last stretch, with the whole ones. */
+static void end_stretch(float *sum, double *whole, int64_t n, bool last)
+{
+    for (int64_t j = 0; j < n; j++) {
+        whole[j] += sum[j];
+        sum[j] = last ? (float)whole[j] : 0;
+    }
+}
+
 /* Computes n elements of one row. */
 static void strip(const plain_run *run, char *out, const char *a, const char *b, int64_t n)
 {
     const plain *data = run->data;
     const tn__matmul *mm = &data->matmul;
     _Alignas(64) char sum[TN__CPU_STRIP * 8], row[AT_ONCE][TN__CPU_STRIP * 8];
+    double whole[TN__CPU_STRIP];
     memset(sum, 0, n * data->size);
+    for (int64_t j = 0; data->stretches && j < n; j++)
+        whole[j] = 0;
     for (int64_t p = 0; p < mm->k; p += AT_ONCE) {
         int64_t factor[AT_ONCE];
         const void *x[AT_ONCE];
@@ -111,6 +125,9 @@ static void strip(const plain_run *run, char *out, const char *a, const char *b,
                 data->load[TN__MATMUL_B](row[i], data->size, from, mm->step[TN__MATMUL_B].column, n);
         }
         data->axpy(sum, factor, x, count, n);
+        bool last = p + count == mm->k;
+        if (data->stretches && (last || (p + count) % TN__MATMUL_STRETCH == 0))
+            end_stretch((float *)sum, whole, n, last);
     }
     if (mm->beta)
         data->load[TN__MATMUL_OUT](row[0], data->size, out, mm->step[TN__MATMUL_OUT].column, n);
@@ -165,6 +182,7 @@ tn_status tn__matmul_prepare_plain(tn__cpu_step *step)
         data->load[k] = tn__cpu_cast_of(work, operand[k].dtype);
     data->store = tn__cpu_cast_of(operand[TN__MATMUL_OUT].dtype, work);
     data->direct = operand[TN__MATMUL_B].dtype == work && data->matmul.step[TN__MATMUL_B].column == data->size;
+    data->stretches = work == TN_FLOAT32 && data->matmul.k > TN__MATMUL_STRETCH;
     step->data = data;
     step->run = plain_run_step;
     return TN_OK;

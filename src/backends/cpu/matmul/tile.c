@@ -72,6 +72,12 @@ bool tn__matmul_tile_suits(const tn__matmul_product *p)
     return p->n >= 8 || multiplications <= TINY;
 }
 
+/* Of many stretches, one after the other, a library's preparation is a part that counts. */
+bool tn__matmul_tile_suits_stretch(const tn__matmul_product *p)
+{
+    return rows_here() != NULL && !p->b.transposed && p->m * p->n <= 256 && (p->n >= 8 || (p->m == 1 && p->n > 1));
+}
+
 typedef struct tile_run {
     const tn__tile *tile;
     rows_function rows;
@@ -104,6 +110,12 @@ bool tn__matmul_tile(const tn__matmul_product *p)
 #else
 
 bool tn__matmul_tile_suits(const tn__matmul_product *p)
+{
+    (void)p;
+    return false;
+}
+
+bool tn__matmul_tile_suits_stretch(const tn__matmul_product *p)
 {
     (void)p;
     return false;
