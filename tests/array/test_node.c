@@ -67,7 +67,7 @@ static void gradients_are_wanted_where_they_flow(void **state)
         tn__node_new(TN__OP_CAST, TN_INT32, graph_shape(), graph_device(), 1, &leaf, (tn__attr){.raw = {0}});
     assert_int_equal(whole->flags & ~TN__NODE_TEMPORARY, 0);
     tn__no_grad_depth++;
-    assert_int_equal(graph_unary(TN__OP_EXP, leaf)->flags & ~TN__NODE_TEMPORARY, 0);
+    assert_int_equal(graph_unary(TN__OP_EXP, leaf)->flags & ~TN__NODE_TEMPORARY, TN__NODE_NO_GRAD);
     tn__no_grad_depth--;
     assert_true(graph_unary(TN__OP_EXP, leaf)->flags & TN__NODE_NEEDS_GRAD);
 }
