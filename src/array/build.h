@@ -53,6 +53,8 @@ tn__node *tn__slice_node(tn__node *a, const int64_t *start, const int64_t *step,
 tn__node *tn__update(tn__node *base, tn__node *value, const tn__ints *window);
 /* `base` with `value`, of as many axes, in it: from `at` on along an axis, from 0 on along the others. */
 tn__node *tn__update_along(tn__node *base, tn__node *value, int axis, int64_t at);
+/* Arrays one behind the other along an axis; the first error, if one of them is one. */
+tn__node *tn__joined(int count, tn__node *const *parts, int axis);
 
 /* Reductions over a set of axes, which stay with extent 1 (dtype of the input; int64 for TN_ARG reductions). */
 tn__node *tn__reduce(tn__op op, tn__node *a, uint32_t axes);

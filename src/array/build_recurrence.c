@@ -77,28 +77,6 @@ static tn__node *columns_of(tn__node *a, int64_t start, int64_t count)
     return tn__slice_node(a, (int64_t[]){0, start}, (int64_t[]){1, 1}, (int64_t[]){a->shape->dim[0], count});
 }
 
-static tn__node *joined(int count, tn__node *const *parts, int axis)
-{
-    int64_t dim[2], at = 0;
-    for (int i = 0; i < count; i++)
-        TN__PASS_ERROR(parts[i]);
-    dim[1 - axis] = parts[0]->shape->dim[1 - axis];
-    dim[axis] = 0;
-    for (int i = 0; i < count; i++)
-        dim[axis] += parts[i]->shape->dim[axis];
-    const tn__shape *shape = tn__shape_intern(2, dim);
-    if (!shape)
-        TN__REFUSE(TN_ERR_MEMORY, "concatenate", "no memory for a shape");
-    tn__node *all = tn__const(0, (tn_dtype)parts[0]->dtype, shape, parts[0]->device);
-    for (int i = 0; i < count; i++) {
-        all = tn__update_along(all, parts[i], axis, at);
-        at += parts[i]->shape->dim[axis];
-    }
-    return all;
-}
-
-tn__node *tn__rows_joined(int count, tn__node *const *parts) { return joined(count, parts, 0); }
-
 tn__node *tn__recurrence_part(const tn__recurrence *of, tn__node *value, int block, int64_t place, int64_t count)
 {
     return tn__rows_of(value, tn__recurrence_place(of, block, place), count * of->rows);
@@ -139,7 +117,7 @@ static void back_lstm(step *s)
                          mul(add(mul(c, old), by_it(s, 3)), sigmoid_slope(forget)),
                          mul(add(mul(c, in), by_it(s, 4)), tanh_slope(candidate)),
                          mul(add(mul(s->dh, tanh_c), by_it(s, 5)), sigmoid_slope(out))};
-    s->sums = s->hu = joined(4, gates, 1);
+    s->sums = s->hu = tn__joined(4, gates, 1);
     s->dc = mul(c, forget);
     s->dh = NULL;
 }
@@ -151,8 +129,8 @@ static void back_gru(step *s)
     tn__node *n = mul(add(mul(s->dh, from_one(update)), by_it(s, 3)), tanh_slope(candidate));
     tn__node *r = mul(add(mul(n, hu), by_it(s, 1)), sigmoid_slope(reset));
     tn__node *z = mul(add(mul(s->dh, sub(old, candidate)), by_it(s, 2)), sigmoid_slope(update));
-    s->sums = joined(3, (tn__node *[]){r, z, n}, 1);
-    s->hu = joined(3, (tn__node *[]){r, z, add(mul(n, reset), by_it(s, 4))}, 1);
+    s->sums = tn__joined(3, (tn__node *[]){r, z, n}, 1);
+    s->hu = tn__joined(3, (tn__node *[]){r, z, add(mul(n, reset), by_it(s, 4))}, 1);
     s->dh = mul(s->dh, update);
 }
 
@@ -224,7 +202,7 @@ tn__node *tn__recur_back_by_steps(const tn__recurrence *of, tn__node *value, tn_
     first = tn__recurrence_before(of, tn__recurrence_step(of, 0));
     for (int state = 0; state < row.states; state++)
         parts[row.products * steps + state] = widened(taken(&s, state ? s.dc : s.dh, state, first), columns);
-    tn__node *all = tn__rows_joined((int)count, parts);
+    tn__node *all = tn__joined((int)count, parts, 0);
     tn__free(parts);
     return all;
 }

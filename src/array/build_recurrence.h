@@ -16,8 +16,6 @@ void tn__recurrence_of(const tn__node *node, tn__recurrence *of);
 
 /* `count` rows of a matrix from `start` on. */
 tn__node *tn__rows_of(tn__node *a, int64_t start, int64_t count);
-/* Matrices of one width one under the other; an error if one of them is one. */
-tn__node *tn__rows_joined(int count, tn__node *const *parts);
 /* RECUR's value of `count` places of a block from `place` on: (count × rows, units). */
 tn__node *tn__recurrence_part(const tn__recurrence *of, tn__node *value, int block, int64_t place, int64_t count);
 /* RECUR_BACK of nodes for each step, which can be differentiated in turn. */

@@ -263,3 +263,26 @@ tn__node *tn__update_along(tn__node *base, tn__node *value, int axis, int64_t at
     const tn__ints *ints = window(base->shape->ndim, start, step);
     return ints ? tn__update(base, value, ints) : no_memory(TN__OP_UPDATE);
 }
+
+tn__node *tn__joined(int count, tn__node *const *parts, int axis)
+{
+    int64_t dim[TN_MAX_NDIM], at = 0;
+    for (int i = 0; i < count; i++)
+        TN__PASS_ERROR(parts[i]);
+    if (count == 1)
+        return parts[0];
+    for (int i = 0; i < parts[0]->shape->ndim; i++)
+        dim[i] = parts[0]->shape->dim[i];
+    dim[axis] = 0;
+    for (int i = 0; i < count; i++)
+        dim[axis] += parts[i]->shape->dim[axis];
+    const tn__shape *shape = tn__shape_intern(parts[0]->shape->ndim, dim);
+    if (!shape)
+        return no_memory(TN__OP_UPDATE);
+    tn__node *all = tn__const(0, (tn_dtype)parts[0]->dtype, shape, parts[0]->device);
+    for (int i = 0; i < count; i++) {
+        all = tn__update_along(all, parts[i], axis, at);
+        at += parts[i]->shape->dim[axis];
+    }
+    return all;
+}

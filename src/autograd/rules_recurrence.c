@@ -19,7 +19,7 @@ static tn__node *by_weights(const tn__recurrence *of, tn__node *value, tn__node 
 {
     tn__node *before = tn__recurrence_part(of, value, 0, of->backwards ? 1 : 0, of->steps);
     tn__node *u = tn__matmul_node(tn__swap_last(before), by_hu);
-    return of->bias ? tn__rows_joined(2, (tn__node *[]){u, tn__reduce(TN__OP_SUM, by_hu, 1)}) : u;
+    return of->bias ? tn__joined(2, (tn__node *[]){u, tn__reduce(TN__OP_SUM, by_hu, 1)}, 0) : u;
 }
 
 void tn__grad_recur(tn__chain *c)
@@ -39,7 +39,7 @@ void tn__grad_recur(tn__chain *c)
     if (!tn__node_is_error(state))
         state = tn__slice_node(state, (int64_t[]){0, 0}, (int64_t[]){1, 1},
                                (int64_t[]){row.states * of.rows, of.units});
-    c->in[2] = of.lengths ? tn__rows_joined(2, (tn__node *[]){state, zero_rows(state, of.rows)}) : state;
+    c->in[2] = of.lengths ? tn__joined(2, (tn__node *[]){state, zero_rows(state, of.rows)}, 0) : state;
 }
 
 /* Nobody computes it in one operation: it is recorded step by step, and differentiated so. */

@@ -168,25 +168,3 @@ tn__node *tn__along(tn__node *x, int axis, int ndim)
         dim[i] = i >= axis && i < axis + x->shape->ndim ? x->shape->dim[i - axis] : 1;
     return tn__reshape(x, ndim, dim);
 }
-
-tn__node *tn__joined(int count, tn__node *const *parts, int axis)
-{
-    tn__node *error = tn__first_error(count, parts);
-    if (error || count == 1)
-        return error ? error : parts[0];
-    int64_t dim[TN_MAX_NDIM], at = 0;
-    for (int i = 0; i < parts[0]->shape->ndim; i++)
-        dim[i] = parts[0]->shape->dim[i];
-    dim[axis] = 0;
-    for (int i = 0; i < count; i++)
-        dim[axis] += parts[i]->shape->dim[axis];
-    const tn__shape *shape = tn__shape_intern(parts[0]->shape->ndim, dim);
-    if (!shape)
-        TN__REFUSE(TN_ERR_MEMORY, "concatenate", "no memory for a shape");
-    tn__node *all = tn__const(0, (tn_dtype)parts[0]->dtype, shape, parts[0]->device);
-    for (int i = 0; i < count; i++) {
-        all = tn__update_along(all, parts[i], axis, at);
-        at += parts[i]->shape->dim[axis];
-    }
-    return all;
-}

@@ -57,8 +57,6 @@ tn__node *tn__spread(tn__node *x, int axis);
 tn__node *tn__without_axis(tn__node *x, int axis);
 /* x's elements with axes of extent 1 on both sides: x's axes are those of an array of `ndim` axes from `axis` on. */
 tn__node *tn__along(tn__node *x, int axis, int ndim);
-/* Arrays one behind the other along an axis. */
-tn__node *tn__joined(int count, tn__node *const *parts, int axis);
 /* Rows of a table w (count, features), chosen by integers x in [0, count): x.shape + (features). */
 tn__node *tn__embed(const char *operation, tn__node *w, tn__node *x);
 /* The losses of all rows (elements): their mean, sum, or they themselves; in x's dtype. */
