@@ -109,6 +109,27 @@ static void test_nests(void **state)
     free_nest(&m);
 }
 
+/* A view of a constant that is a result finds all of it in memory. */
+static void test_constant_results(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    int number = graph_const(&graph, shape(2, ROWS, COLUMNS));
+    int turned = graph_op(&graph, TN__OP_RESHAPE, shape(2, COLUMNS, ROWS), number, -1);
+    graph_result(&graph, turned);
+    tn__graph_count_uses(&graph);
+    tn__draft draft;
+    assert_true(tn__draft_init(&draft, &graph) && tn__lower_operations(&draft));
+    assert_null(tn__draft_verify(&draft));
+    assert_int_equal(draft.step_count, 1);
+    assert_int_equal(draft.step[0].operand[0].ndim, 2);
+    draft.stored[number] = false;
+    assert_non_null(tn__draft_verify(&draft));
+    assert_string_equal(tn__draft_verify(&draft), "a result is of a constant stored once");
+    tn__draft_free(&draft);
+    tn__graph_free(&graph);
+}
+
 /* A product and a sum as steps of their own. */
 static void test_drafts(void **state)
 {
@@ -164,7 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nests),
-        cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_constant_results), cmocka_unit_test(test_drafts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -298,12 +298,38 @@ static void test_repeated_pieces(void **state)
         }
 }
 
+/* A gradient that is one number everywhere, which is known only once the graph is rewritten: views of it as results,
+ * each alone and beside it, and what reads it. */
+static void test_views_of_a_number(void **state)
+{
+    (void)state;
+    enum { ROWS = 5, COLUMNS = 7, VIEWS = 6 };
+    float expected[3 * ROWS * COLUMNS];
+    for (int i = 0; i < 3 * ROWS * COLUMNS; i++)
+        expected[i] = 3;
+    for (int i = 0; i < 2 * VIEWS; i++)
+        TN_SCOPE {
+            tn_array *x = tn_requires_grad(tn_ones(TN_SHAPE(ROWS, COLUMNS))), *g = NULL;
+            assert_int_equal(tn_gradients(tn_sum(tn_multiply(x, 3)), 1, (const tn_array *[]){x}, true, &g), TN_OK);
+            tn_array *part = tn_get(g, TN_RANGE(1, 4, 1), TN_RANGE(2, 6, 1));
+            tn_array *views[VIEWS] = {part, tn_flip(g, TN_AXES(0, 1)), tn_swapaxes(part, 0, 1),
+                                      tn_broadcast_to(g, TN_SHAPE(3, ROWS, COLUMNS)), tn_reshape(part, TN_SHAPE(2, 6)),
+                                      tn_sliding_window_view(part, TN_SHAPE(2, 2), TN_AXES(0, 1))};
+            tn_array *view = views[i / 2], *sum = tn_matmul(part, tn_ones(TN_SHAPE(4, 2)));
+            const tn_array *all[] = {view, sum, g};
+            assert_int_equal(tn_eval_all(i & 1 ? 3 : 1, all), TN_OK);
+            check("a view of a number", view, expected, tn_size(view));
+            assert_true(tn_item(tn_sum(sum)) == 3 * 4 * 2 * 3);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_writes), cmocka_unit_test(test_padding),
                                        cmocka_unit_test(test_borders), cmocka_unit_test(test_joining),
                                        cmocka_unit_test(test_rolling), cmocka_unit_test(test_computed_pieces),
-                                       cmocka_unit_test(test_repeated_pieces)};
+                                       cmocka_unit_test(test_repeated_pieces),
+                                       cmocka_unit_test(test_views_of_a_number)};
     chance = test_random_new();
     tn_set_compile(TN_COMPILE_NEVER);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

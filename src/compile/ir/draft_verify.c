@@ -16,8 +16,8 @@ static bool is_inside(const tn__draft *draft, const tn__draft_operand *o)
         int64_t span = (o->dim[d] - 1) * o->stride[d];
         *(span < 0 ? &low : &high) += span;
     }
-    int64_t size = home->op == TN__OP_CONST && home->shape->size == 0 ? 1 : home->shape->size;
-    return tn__value_is_leaf(home) || o->shift || (low >= 0 && high < size);
+    bool one = home->op == TN__OP_CONST && !draft->stored[draft->home[o->value]];
+    return tn__value_is_leaf(home) || o->shift || (low >= 0 && high < (one ? 1 : home->shape->size));
 }
 
 static const char *check_operand(const tn__draft *draft, const tn__draft_operand *o)
@@ -49,9 +49,22 @@ static const char *check_step(const tn__draft *draft, const tn__draft_step *s)
     return wrong;
 }
 
+/* A result keeps the memory of what it is a view of, all of which must be there. */
+static const char *check_result(const tn__draft *draft, int v)
+{
+    const tn__graph *graph = draft->graph;
+    while (tn__value_kind(&graph->value[v]) == TN__KIND_VIEW && !draft->stored[v])
+        v = graph->value[v].in[0];
+    int home = draft->home[v];
+    bool one = graph->value[home].op == TN__OP_CONST && !draft->stored[home];
+    return one ? "a result is of a constant stored once" : NULL;
+}
+
 const char *tn__draft_verify(const tn__draft *draft)
 {
     const char *wrong = NULL;
+    for (int r = 0; r < draft->graph->result_count && !wrong; r++)
+        wrong = check_result(draft, draft->graph->result[r]);
     for (int i = 0; i < draft->step_count && !wrong; i++)
         wrong = check_step(draft, &draft->step[i]);
     return wrong;

@@ -148,8 +148,7 @@ int tn__last_overwriting(const tn__graph *graph, int v)
 static bool lower_const(tn__draft *draft, int v)
 {
     const tn__value *value = &draft->graph->value[v];
-    bool whole = draft->stored[v] || is_result(draft->graph, v);
-    draft->stored[v] = whole;
+    bool whole = draft->stored[v];
     if (whole && tn__last_overwriting(draft->graph, v) >= 0)
         return true;
     tn__window one = {.base = v};
@@ -356,10 +355,16 @@ bool tn__lower_value(tn__draft *draft, int v)
     return true;
 }
 
-/* Constants that an UPDATE starts from must be whole: the update lives in their memory. */
+/* Constants that an UPDATE starts from must be whole: the update lives in their memory. So must those that a result is
+ * a view of, which keeps their memory and reads it by its own strides. */
 static void mark_whole_constants(tn__draft *draft)
 {
     const tn__graph *graph = draft->graph;
+    for (int r = 0; r < graph->result_count; r++) {
+        int base = tn__view_base(graph, graph->result[r]);
+        if (graph->value[base].op == TN__OP_CONST)
+            draft->stored[base] = true;
+    }
     for (int v = 0; v < graph->count; v++) {
         const tn__value *value = &graph->value[v];
         if (value->op == TN__OP_UPDATE && value->uses && graph->value[value->in[0]].op == TN__OP_CONST &&
