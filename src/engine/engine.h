@@ -8,6 +8,9 @@
 /* Computes all roots, those of one device in one plan where it needs no other's values. Roots with values are skipped;
  * an error root raises its error. */
 tn_status tn__evaluate(int count, tn__node *const *roots);
+/* The same of the roots and nothing along with them: amid an evaluation over several devices, which is still to compute
+ * what others may be the last to hold (see regions.c). */
+tn_status tn__evaluate_alone(int count, tn__node *const *roots);
 /* The end of an optimizer's step: as tn__evaluate, and also computes this thread's pending handles on which backward
  * was called or that are small, and releases larger ones that depend on memory the roots reuse. */
 tn_status tn__evaluate_step(int count, tn__node *const *roots);
@@ -24,8 +27,8 @@ tn_status tn__evaluate_part(int count, tn__node *const *roots);
 tn_status tn__evaluate_side_by_side(int count, tn__node *const *roots, bool part);
 /* Of an array at so many bytes from the beginning of the block, the end, where the next one begins. */
 int64_t tn__side_by_side(int64_t begin, const tn__node *node);
-/* A C-order copy of an evaluated node, evaluated too (the node itself if it is in C order); borrowed. NULL with a
- * latched error. */
+/* A C-order copy of an evaluated node, evaluated too, alone (the node itself if it is in C order); borrowed. NULL with
+ * a latched error. */
 tn__node *tn__compact(tn__node *node);
 /* Gives a pending TRANSFER node, whose input has a value, its own: asks for the copy, which nobody waits for but where
  * it goes to the host's memory. */

@@ -104,6 +104,8 @@ static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mo
 
 tn_status tn__evaluate(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_ALONG); }
 
+tn_status tn__evaluate_alone(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_ONLY); }
+
 tn_status tn__evaluate_step(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_STEP); }
 
 tn_status tn__evaluate_part(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_PART); }

@@ -18,7 +18,7 @@ tn__node *tn__compact(tn__node *node)
         return node;
     tn__node *copy = tn__node_new(TN__OP_COPY, (tn_dtype)node->dtype, node->shape, node->device, 1, &node,
                                   (tn__attr){0});
-    return tn__evaluate(1, &copy) == TN_OK ? copy : NULL;
+    return tn__evaluate_alone(1, &copy) == TN_OK ? copy : NULL;
 }
 
 static tn_status read_span(const tn__node *node, void *host)

@@ -260,6 +260,33 @@ static void test_same_root(void **state)
     }
 }
 
+/* What is sent is copied into C order first, amid the evaluation. That computes nothing along: else a state that the
+ * program writes into would get its value there, and let go of what a later region is to compute for it. */
+static void test_sent_beside_a_state(void **state)
+{
+    (void)state;
+    static const double given[6] = {0.5, -1, 2, 0.25, -0.75, 1.5};
+    TN_SCOPE {
+        tn_array *x = tn_from_host(given, TN_SHAPE(2, 3), TN_FLOAT64, .device = on[0]);
+        tn_array *power = tn_exp(x), *sent = tn_to(power, on[1]);
+        tn_array *kept = tn_sinh(x); /* for what comes after the sending, as it is multiplied by what is sent */
+        MUST(tn_multiply_assign(kept, power));
+        tn_array *turned = tn_to(tn_transpose(x, (tn_axes){0}), on[1]);
+        const tn_array *asked[] = {turned, sent, kept};
+        MUST(tn_eval_all(3, asked));
+        double got[3][6];
+        MUST(tn_to_host(turned, got[0], sizeof *got));
+        MUST(tn_to_host(sent, got[1], sizeof *got));
+        MUST(tn_to_host(kept, got[2], sizeof *got));
+        for (int i = 0; i < 6; i++) {
+            assert_true(got[0][i] == given[i % 2 * 3 + i / 2]);
+            assert_true(fabs(got[1][i] - exp(given[i])) <= 1e-15 * exp(given[i]));
+            double product = sinh(given[i]) * exp(given[i]);
+            assert_true(fabs(got[2][i] - product) <= 1e-14 * fabs(product));
+        }
+    }
+}
+
 static void test_described(void **state)
 {
     (void)state;
@@ -621,7 +648,8 @@ int main(void)
         cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_found_again), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_recorded), cmocka_unit_test(test_described), cmocka_unit_test(test_dumped),
         cmocka_unit_test(test_described_only), cmocka_unit_test(test_zero_slopes), cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_same_root), cmocka_unit_test(test_training), cmocka_unit_test(test_all_or_none),
+        cmocka_unit_test(test_same_root), cmocka_unit_test(test_sent_beside_a_state),
+        cmocka_unit_test(test_training), cmocka_unit_test(test_all_or_none),
         cmocka_unit_test(test_state_in_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
