@@ -89,6 +89,10 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
         return tn__fail_memory("compile", 0);
     if ((wrong = tn__graph_verify(graph)))
         return broken("summing vectors' products", wrong);
+    if (!tn__keep_looks(graph))
+        return tn__fail_memory("compile", 0);
+    if ((wrong = tn__graph_verify(graph)))
+        return broken("keeping looks", wrong);
     if (!tn__rewrite(graph, together && options->kernels))
         return tn__fail_memory("compile", 0);
     if ((wrong = tn__graph_verify(graph)))

@@ -383,7 +383,7 @@ bool tn__rewrite(tn__graph *graph, bool one_pass)
         tn__graph_free(graph);
         *graph = r.to;
         tn__graph_count_uses(graph);
-        tn__drop_second_looks(graph);
+        done = tn__drop_second_looks(graph);
     } else {
         tn__graph_free(&r.to);
     }

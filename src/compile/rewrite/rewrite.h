@@ -29,9 +29,13 @@ bool tn__rewrite(tn__graph *graph, bool one_pass);
  * elements are all from one of these. */
 bool tn__look_through(const tn__graph *graph, tn__value *slice);
 
+/* Sees to it that all indices which the recording gathers by are looked at, though not all of what is gathered is read,
+ * and that what else may fail is computed, though nothing is read of it: by further results, which nobody asked for.
+ * False without memory. */
+bool tn__keep_looks(tn__graph *graph);
 /* Of gathers from one element, of which only the look at the indices is of use, those become that element whose indices
- * another one looks at. Uses are counted, before and after. */
-void tn__drop_second_looks(tn__graph *graph);
+ * another one looks at. Uses are counted, before and after. False without memory. */
+bool tn__drop_second_looks(tn__graph *graph);
 
 /* What is kept for products and windows, has `least` elements or more, and is little work on one array that is there
  * anyway, is computed again by those who need it much later. False without memory. */
