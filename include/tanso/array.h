@@ -332,7 +332,7 @@ TN_API tn_array *tn_log_softmax(const tn_array *x, int axis);
 /* NumPy's matmul: 1-d operands are row/column vectors, leading axes broadcast. */
 TN_API tn_array *tn_matmul(const tn_array *a, const tn_array *b);
 /* The subarrays of `axis` at the integer `indices` (any shape): NumPy's take. A negative index counts from the end;
- * one out of range is an error (TN_ERR_INDEX), never wrapped, when the array, or what depends on it, is evaluated, though
+ * one out of range is an error (TN_ERR_INDEX), never wrapped, when the array or what depends on it is evaluated, though
  * of the array a window without the index is read, or nothing. */
 TN_API tn_array *tn_take(const tn_array *x, const tn_array *indices, int axis);
 /* x's elements at `indices` along `axis`; x and indices broadcast on the other axes. Range as tn_take. */
