@@ -276,7 +276,7 @@ static tn__node *with_gradient(const tn_kernel *kernel, int count, tn__node *con
     bool needed = kernel->gradient || kernel->gradient_kernel;
     for (int k = 0; k < count; k++) {
         in[k + 1] = fitted[k];
-        needed = needed || fitted[k]->flags & TN__NODE_NEEDS_GRAD;
+        needed = needed || (tn__no_grad_depth == 0 && tn__dtype_inexact((tn_dtype)fitted[k]->dtype));
     }
     if (!needed || !tn__dtype_inexact((tn_dtype)y->dtype))
         return y;

@@ -197,7 +197,10 @@ static tn__node *slice_value(tn__node *a, const int64_t *start, const int64_t *s
     const tn__ints *strides = contiguous ? NULL : tn__ints_intern(ndim, stride);
     if (!contiguous && !strides)
         return no_memory(TN__OP_SLICE);
-    return tn__node_value(a->storage, a->dtype, shape, offset, strides);
+    tn__node *slice = tn__node_value(a->storage, a->dtype, shape, offset, strides);
+    if (!tn__node_is_error(slice) && tn__no_grad_depth == 0)
+        slice->flags |= TN__NODE_SLICE;
+    return slice;
 }
 
 tn__node *tn__slice_node(tn__node *a, const int64_t *start, const int64_t *step, const int64_t *dim)

@@ -69,6 +69,7 @@ enum {
     TN__NODE_AWAY = 1024,    /* a parameter's, of its shape alone: the value is in parts elsewhere */
     TN__NODE_CUT = 2048,     /* what tn_detach gave: no gradient goes on to what it was made of */
     TN__NODE_NO_GRAD = 4096, /* recorded while nothing is for gradients: to them it is a constant, see list_paths */
+    TN__NODE_SLICE = 8192,   /* a value that is a part of another one, taken while gradients are recorded */
 };
 
 typedef struct tn__node tn__node;

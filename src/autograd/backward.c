@@ -178,18 +178,6 @@ static tn_status with_recording(tape *t, tn_status (*run)(tape *, tn__node *), t
     return status;
 }
 
-/* Of a tape that begins as zeros: also where an exception leaves a rule. */
-static void tape_free(tape *t)
-{
-    tn__free(t->steps);
-    tn__free(t->inputs);
-    tn__free(t->stack);
-    tn__free(t->part);
-    tn__free(t->box);
-    tn__marks_end(&t->marks);
-}
-#define TAPE tape __attribute__((cleanup(tape_free)))
-
 /* Checks y and its gradient; *gy may be NULL, and becomes ones. */
 static tn_status check_output(const char *operation, tn__node *y, tn__node **gy)
 {
@@ -224,10 +212,17 @@ static tn_status record_and_accumulate(tape *t, tn__node *gy)
     return status == TN_OK ? accumulate(t) : status;
 }
 
+static tn_status fail_leafless(const char *operation)
+{
+    return tn__fail(TN_ERR_STATE, operation,
+                    "expected an array computed, while gradients are recorded, from parameters or from arrays marked "
+                    "with tn_requires_grad; this one depends on none, or was detached");
+}
+
 static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opts)
 {
     tn__value_mark few[TN__FEW_MARKS];
-    TAPE t = {.operation = "tn_backward",
+    TN__TAPE t = {.operation = "tn_backward",
               .marks.few = few,
               .leaves = true,
               .by_flags = true,
@@ -238,13 +233,13 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
     if (status != TN_OK)
         return status;
     if (!(y->flags & TN__NODE_NEEDS_GRAD))
-        return tn__fail(TN_ERR_STATE, t.operation,
-                        "expected an array computed, while gradients are recorded, from parameters or from arrays "
-                        "marked with tn_requires_grad; this one depends on none, or was detached");
+        return fail_leafless(t.operation);
     status = tn__tape_list(&t, y);
+    if (status == TN_OK && t.count == 0)
+        status = fail_leafless(t.operation);
     if (status == TN_OK && opts->retain_grad)
         status = retain_all(&t);
-    if (status == TN_OK && t.count > 0)
+    if (status == TN_OK)
         status = with_recording(&t, record_and_accumulate, gy);
     if (status == TN_OK) {
         if (tn__node_pending(y)) /* else others may be reading it, and nothing is left to be computed along */
@@ -314,7 +309,12 @@ tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int co
                         tn__node *const *xs, bool partial, bool create_graph, tn__node **out)
 {
     tn__value_mark few[TN__FEW_MARKS];
-    TAPE t = {.operation = operation, .partial = partial, .create_graph = create_graph, .marks.few = few};
+    TN__TAPE t = {.operation = operation,
+                  .partial = partial,
+                  .create_graph = create_graph,
+                  .aims = xs,
+                  .aim_count = partial ? 0 : count,
+                  .marks.few = few};
     tn_status status = check_output(operation, y, &gy);
     for (int i = 0; i < count && status == TN_OK; i++) {
         out[i] = NULL;
@@ -327,6 +327,10 @@ tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int co
     if (!found)
         return tn__fail_memory(operation, (size_t)count * sizeof *found);
     status = list_paths(&t, y, count, xs, found);
+    if (status == TN_OK && t.whole && create_graph && t.count)
+        status = tn__fail(TN_ERR_STATE, operation,
+                          "expected what was recorded for gradients, as this one is to be differentiated itself; all "
+                          "that leads to what it is by was recorded without, as in TN_NO_GRAD");
     if (status == TN_OK && t.count)
         status = with_recording(&t, apply_rules, gy);
     for (int i = 0; i < count && status == TN_OK && t.count; i++) {
@@ -336,52 +340,5 @@ tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int co
         if (found[i] != ELSEWHERE && !had)
             out[i] = t.steps[found[i]].gradient;
     }
-    return status;
-}
-
-static tn_status gradients(const tn_array *y, int count, const tn_array *const *xs,
-                           bool create_graph, tn__node **nodes)
-{
-    static const char operation[] = "tn_gradients";
-    for (int i = 0; i < count; i++)
-        nodes[count + i] = tn__node_of(xs[i], operation);
-    tn_status status = tn__gradients(operation, tn__node_of(y, operation), NULL, count,
-                                     nodes + count, false, create_graph, nodes);
-    for (int i = 0; i < count && status == TN_OK; i++)
-        if (!nodes[i])
-            status = tn__fail(TN_ERR_STATE, operation,
-                              "the output does not depend on xs[%d] (or what lies between was evaluated, detached, or "
-                              "recorded without gradients, as in TN_NO_GRAD); mark it with tn_requires_grad before "
-                              "computing with it",
-                              i);
-    int depth = tn__no_grad_depth;
-    tn__no_grad_depth = 0;
-    bool few = count < TN__MAX_INPUTS; /* else each to its own array: the ties of many would be their square */
-    for (int i = 0; i < count && status == TN_OK && create_graph; i++) {
-        nodes[i] = tn__tied(nodes[i], few ? count : 1, nodes + count + (few ? 0 : i));
-        status = tn__node_is_error(nodes[i]) ? tn__error_raise(nodes[i]->error) : TN_OK;
-    }
-    tn__no_grad_depth = depth;
-    return status;
-}
-
-tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph,
-                       tn_array **out)
-{
-    if (count <= 0)
-        return count ? tn__fail(TN_ERR_VALUE, "tn_gradients",
-                                "expected a count of at least 0, got %d", count)
-                     : TN_OK;
-    if (!xs || !out)
-        return tn__fail_null("tn_gradients", "arrays, and room for their gradients");
-    TN__GUARD("tn_gradients");
-    tn__call call = tn__enter();
-    TN__FREED tn__node **nodes = tn__alloc(2 * (size_t)count * sizeof *nodes);
-    tn_status status = nodes ? gradients(y, count, xs, create_graph, nodes)
-                             : tn__fail_memory("tn_gradients", 2 * (size_t)count * sizeof *nodes);
-    for (int i = 0; i < count; i++)
-        out[i] =
-            status == TN_OK ? tn__leave_array(tn__enter(), nodes[i]) : tn__failed_array();
-    tn__leave(call);
     return status;
 }

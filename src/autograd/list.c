@@ -20,6 +20,16 @@ static tn_status mark(tape *t, tn__node *node, uint32_t low)
     return tn__marks_set(&t->marks, node, low) ? TN_OK : tn__fail_memory(t->operation, sizeof(tn__value_mark));
 }
 
+void tn__tape_free(tape *t)
+{
+    tn__free(t->steps);
+    tn__free(t->inputs);
+    tn__free(t->stack);
+    tn__free(t->part);
+    tn__free(t->box);
+    tn__marks_end(&t->marks);
+}
+
 tn_status tn__tape_aim(tape *t, tn__node *node) { return mark(t, node, TARGET); }
 
 uint32_t tn__tape_step_of(const tape *t, const tn__node *node)
@@ -36,9 +46,64 @@ static bool is_target(const tape *t, const tn__node *node)
     return tn__marks_find(&t->marks, node, &low) && low == TARGET;
 }
 
+/* Recorded without a gradient's rule as nothing that it depends on was marked, where it has a derivative. */
+static bool is_unfollowed(const tn__node *node)
+{
+    const tn__op_info *op = &tn__ops[node->op];
+    return op->kind == TN__KIND_SORT_SCAN && !op->differentiable && !(op->props & TN_ARG);
+}
+
 static int flows_to(const tape *t, const tn__node *node)
 {
-    return node->flags & TN__NODE_NO_GRAD && !t->whole ? 0 : tn__flows_to(node);
+    if (node->flags & TN__NODE_NO_GRAD && !t->whole)
+        return 0;
+    return !t->by_flags && is_unfollowed(node) ? node->arity : tn__flows_to(node);
+}
+
+static tn_status fail_unmarked(const tape *t, const char *how)
+{
+    return tn__fail(TN_ERR_STATE, t->operation,
+                    "an array that was not marked before went into %s, through which no gradient by it is found: mark "
+                    "it with tn_requires_grad before computing with it",
+                    how);
+}
+
+/* Is the element of a storage one of a value's? Of one whose axes are walked forwards. */
+static bool has_element(const tn__node *value, int64_t element)
+{
+    int64_t plain[TN_MAX_NDIM], left = element - value->offset;
+    const tn__shape *shape = value->shape;
+    tn__strides_contiguous(shape->ndim, shape->dim, plain);
+    const int64_t *stride = value->strides ? value->strides->v : plain;
+    uint32_t done = 0;
+    for (int i = 0; i < shape->ndim; i++) { /* by the widest stride first */
+        int widest = -1;
+        for (int k = 0; k < shape->ndim; k++)
+            if (!(done >> k & 1) && (widest < 0 || stride[k] > stride[widest]))
+                widest = k;
+        done |= 1u << widest;
+        if (stride[widest] <= 0 || left < 0)
+            continue;
+        int64_t place = left / stride[widest];
+        left -= stride[widest] * (place < shape->dim[widest] ? place : shape->dim[widest] - 1);
+    }
+    return left == 0;
+}
+
+/* Is the value, which was sliced, a part of one of the targets, whose slices are values when nobody marked it? */
+static bool is_part_of_target(const tape *t, const tn__node *value)
+{
+    int64_t last = value->offset, plain[TN_MAX_NDIM];
+    tn__strides_contiguous(value->shape->ndim, value->shape->dim, plain);
+    for (int i = 0; i < value->shape->ndim; i++)
+        last += (value->shape->dim[i] - 1) * (value->strides ? value->strides->v[i] : plain[i]);
+    for (int i = 0; i < t->aim_count; i++) {
+        const tn__node *x = t->aims[i];
+        if (x->storage == value->storage && x != value && !(x->flags & TN__NODE_NEEDS_GRAD) && value->shape->size > 0 &&
+            has_element(x, value->offset) && has_element(x, last))
+            return true;
+    }
+    return false;
 }
 
 static bool is_worth_visiting(const tape *t, const tn__node *node)
@@ -101,7 +166,11 @@ static tn_status finish(tape *t, tn__node *node, int inputs)
         bool none = t->by_flags && !(node->in[i]->flags & TN__NODE_NEEDS_GRAD);
         uint32_t in = t->inputs[s.first + (size_t)i] = none ? ELSEWHERE : tn__tape_step_of(t, node->in[i]);
         leads = leads || in != ELSEWHERE;
+        if (in == ELSEWHERE && node->in[i]->flags & TN__NODE_SLICE && is_part_of_target(t, node->in[i]))
+            return fail_unmarked(t, "a slice");
     }
+    if (leads && !s.target && is_unfollowed(node))
+        return fail_unmarked(t, tn__ops[node->op].name);
     if ((t->leaves || t->partial || leads) && is_spent(node))
         return tn__fail(TN_ERR_STATE, t->operation,
                         "backward has gone through this graph before (here: through '%s') and let it go; give the "

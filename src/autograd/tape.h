@@ -47,6 +47,8 @@ typedef struct tn__tape {
     bool whole;    /* what was recorded without gradients is gone through, too */
     bool partial; /* the graph is a part of a larger one, which begins at the targets: nothing below them is visited */
     bool create_graph;
+    tn__node *const *aims; /* the targets, which need no marks of backward's; NULL: the leaves, or marked nodes */
+    int aim_count;
     bool lets_go; /* the graph goes when it is done */
     tn__marks marks; /* nodes' numbers of steps */
     tn__summed summed;
@@ -63,6 +65,10 @@ typedef struct tn__tape {
 } tn__tape;
 
 /* ---- list.c ---- */
+
+/* Of a tape that begins as zeros: also where an exception leaves a rule. */
+void tn__tape_free(tn__tape *t);
+#define TN__TAPE tn__tape __attribute__((cleanup(tn__tape_free)))
 
 /* Makes a node a target, of a tape whose targets are not the leaves. */
 tn_status tn__tape_aim(tn__tape *t, tn__node *node);
