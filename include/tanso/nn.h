@@ -97,6 +97,16 @@ TN_API tn_layer *tn_layer_norm(int64_t features, double eps);
 /* Applies its children one after another; children are named "0", "1", ... Takes ownership of them all: should it
  * fail, they are freed, but for those that belong to another layer already. */
 TN_API tn_layer *tn_sequential_of(int count, tn_layer *const *layers);
+/* Puts a layer, which it takes over, before the layer at `index` of a tn_sequential, or behind the last one where that
+ * is how many there are; negative ones count from the end. Those behind it go on by one, and so do their names, where
+ * these are the numbers of their places, and the paths of their parameters. TN_ERR_STATE while there is an optimizer
+ * of the sequence, or of a layer around it; TN_ERR_INDEX out of range. If it fails nothing changes, and the layer is
+ * freed, unless it belongs to another one. */
+TN_API tn_status tn_sequential_insert(tn_layer *sequence, int index, tn_layer *layer);
+/* Takes the layer at `index` out, -1 the last one; it is the caller's then. Those behind it go back by one, as above.
+ * An error layer, and nothing changes, if it fails. The last layer may go, too: an empty sequence gives what it gets.
+ * */
+TN_API tn_layer *tn_sequential_pop(tn_layer *sequence, int index);
 /* linear(sizes[0]) activation linear(sizes[1]) ... ; `activation` is a layer name such as "relu", none after the
  * last. tn_mlp_of(1000, 1000, 10) lists the sizes, and has ReLU between. */
 TN_API tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation);
@@ -412,6 +422,8 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_accuracy(y, t) TN_AT(tn_accuracy)(y, t)
 #define tn_layer_load(...) TN__CALL_VV(tn_layer_load_with, tn_load_opts, __VA_ARGS__, )
 #define tn_linear(...) TN__CALL_V(tn_linear_with, tn_linear_opts, __VA_ARGS__, )
+#define tn_sequential_insert(...) TN_HERE(tn_sequential_insert(__VA_ARGS__))
+#define tn_sequential_pop(...) TN_HERE(tn_sequential_pop(__VA_ARGS__))
 /* tn_sequential(layer, layer, ...) */
 #define tn_sequential(...) TN_AT(tn_sequential_of)(TN__LIST(tn_layer *, __VA_ARGS__))
 #endif

@@ -229,7 +229,56 @@ TN_API tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *nam
 TN_API tn_status tn_optimizer_save(const tn_optimizer *optimizer, const char *path) TN_MUST_CHECK;
 TN_API tn_status tn_optimizer_load(tn_optimizer *optimizer, const char *path) TN_MUST_CHECK;
 
+/* ---- L-BFGS ---- */
+
+/*
+ * The limited-memory BFGS method (Liu and Nocedal 1989), for losses that are the same each time, of all samples at
+ * once. It asks for the loss several times a step, so it is not one of the optimizers above: the program gives it a
+ * function instead of a backward.
+ *
+ *     static tn_array *loss(void *user) { return tn_mean(tn_square(tn_subtract(tn_forward(net, x), t))); }
+ *     tn_lbfgs *lbfgs = tn_lbfgs(net, .strong_wolfe = true);
+ *     for (int i = 0; i < 10; i++)
+ *         tn_lbfgs_step(lbfgs, loss, NULL, &value);
+ *
+ * Values are those of PyTorch's LBFGS, whose names of options stand in parentheses where they are others.
+ */
+typedef struct tn_lbfgs tn_lbfgs;
+/* The loss, floating and of one element, recorded from the layer's parameters as they are now; an array of the scope
+ * that is around the call, with the recording of gradients on. It must not step, nor change parameters. */
+typedef tn_array *(*tn_loss_fn)(void *user);
+typedef struct tn_lbfgs_opts {
+    const char *_;
+    double lr;                 /* how far to go along the direction, and where the line search begins; default 1 */
+    int iterations;            /* movements a step, at most (max_iter); default 20 */
+    int evaluations;           /* of the loss a step; no movement begins after so many (max_eval); default 1.25
+                                  iterations */
+    double gradient_tolerance; /* a step ends where no element of the gradient is larger (tolerance_grad); default
+                                  1e-7 */
+    double change_tolerance;   /* or where neither a parameter nor the loss changes by more (tolerance_change); default
+                                  1e-9 */
+    int history;               /* movements that are remembered, of two vectors each (history_size); default 100 */
+    bool strong_wolfe;         /* search along the direction for a step that satisfies the strong Wolfe conditions
+                                  (Nocedal and Wright, algorithms 3.5 and 3.6) */
+} tn_lbfgs_opts;
+/* Borrows the layer, all of whose parameters must be on one device; frozen ones stay as they are. Never NULL; one that
+ * could not be made has its reason as its status. */
+TN_API tn_lbfgs *tn_lbfgs_with(tn_layer *layer, const tn_lbfgs_opts *opts);
+/* Moves the parameters until it is time to end, see the options, and clears their gradients. *value (NULL: not wanted)
+ * is the loss at its beginning. The status is latched, too: of the function, of backward; TN_ERR_STATE if no parameter
+ * has part in the loss, TN_ERR_SHAPE if it is not of one element. After a failure the parameters have the values that
+ * they had before, and the movements are forgotten. A loss that is no number ends the step with nothing said. */
+TN_API tn_status tn_lbfgs_step(tn_lbfgs *lbfgs, tn_loss_fn loss, void *user, double *value);
+/* Movements so far. */
+TN_API int64_t tn_lbfgs_iterations(const tn_lbfgs *lbfgs);
+/* TN_OK, or why making it failed. */
+TN_API tn_status tn_lbfgs_status(const tn_lbfgs *lbfgs);
+/* Frees it with what it remembers; the layer stays. NULL is ignored. */
+TN_API void tn_lbfgs_free(tn_lbfgs *lbfgs);
+
 #ifndef TN_NO_MACROS
+#define tn_lbfgs(...) TN__CALL_V(tn_lbfgs_with, tn_lbfgs_opts, __VA_ARGS__, )
+#define tn_lbfgs_step(...) TN_HERE(tn_lbfgs_step(__VA_ARGS__))
 #define tn_optimizer_parse(...) TN_HERE(tn_optimizer_parse(__VA_ARGS__))
 #define tn_optimizer_add_hook(...) TN_HERE(tn_optimizer_add_hook(__VA_ARGS__))
 #define tn_optimizer_state(...) TN_HERE(tn_optimizer_state(__VA_ARGS__))

@@ -216,6 +216,17 @@ static tn_array *descend(const tn_update *update, const tn_array *p, const tn_ar
     return tn_subtract(p, tn_multiply(state[0], update->set->lr));
 }
 
+typedef struct lesson {
+    tn_layer *net;
+    tn_array *x;
+} lesson;
+
+static tn_array *missed(void *user)
+{
+    lesson *l = TN__CAST(lesson *, user);
+    return tn_mean(tn_square(tn_forward(l->net, l->x)));
+}
+
 static void training(void)
 {
     tn_array *x = tn_requires_grad(tn_full(TN_SHAPE(2), 3)), *y = tn_sum(tn_multiply(x, tn_square(x))), *two[2];
@@ -237,6 +248,15 @@ static void training(void)
     DONE(tn_optimizer_for(opts[0], "*.b", .lr = 0, .weight_decay = 0.1));
     DONE(tn_optimizer_distribute(opts[0], tn_comm_self(), .shard = 1, .bucket = 1 << 20));
     DONE(tn_optimizer_gather(opts[0]));
+    lesson searched = {tn_sequential(tn_linear(2, .in = 2)), x};
+    double missed_by = 0;
+    DONE(tn_sequential_insert(searched.net, 0, tn_relu_layer()));
+    tn_layer_free(tn_sequential_pop(searched.net, 0));
+    tn_lbfgs *lbfgs = tn_lbfgs(searched.net, .lr = 0.5, .iterations = 3, .evaluations = 4, .gradient_tolerance = 0,
+                               .change_tolerance = 0, .history = 2, .strong_wolfe = true);
+    DONE(tn_lbfgs_step(lbfgs, missed, &searched, &missed_by));
+    tn_lbfgs_free(lbfgs);
+    tn_layer_free(searched.net);
     tn_dataset *all = tn_spiral(5, 1), *first, *rest;
     DONE(tn_dataset_split(all, 4, &first, &rest, .shuffle = true, .seed = 1));
     tn_dataset_free(first);
