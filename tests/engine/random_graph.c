@@ -213,6 +213,11 @@ static tn_axes pick_axes(builder *b, int ndim)
  * sums over rows and columns of its result. */
 static bool order_varies(void) { return tn_current_device().kind == TN_DEVICE_CUDA; }
 
+/* A library's product of the same numbers rounds by how they lie: of a matrix and its own transpose, or of a number
+ * that is stored once, otherwise than of copies of them. Over several devices they lie otherwise: what was sent is a
+ * copy in C order, and a constant is made again by each region. */
+static bool layout_varies(void) { return devices || order_varies(); }
+
 /* Small whole numbers, whose sums, and those of their products, are exact in any order. */
 static tn_array *whole(const tn_array *x) { return tn_clip(tn_rint(tn_where(tn_isfinite(x), x, 0)), -8, 8); }
 
@@ -292,7 +297,7 @@ static void apply_product(builder *b)
 {
     int i = any(b), k = any(b);
     const tn_array *x = b->g->x[i], *y = b->g->x[k];
-    if (order_varies()) {
+    if (layout_varies()) {
         x = whole(x);
         y = whole(y);
     }
@@ -329,7 +334,7 @@ static void apply_window(builder *b)
     if (tn_ndim(x) < 1 || tn_ndim(x) > 4 || !tn_dtype_is_float(tn_dtype_of(x)))
         return;
     bool convolution = what == 2;
-    if (order_varies() && (convolution || has_product(b->g)))
+    if ((layout_varies() && convolution) || (order_varies() && has_product(b->g)))
         x = whole(x);
     while (tn_ndim(x) < 3)
         x = tn_expand_dims(x, 0);
