@@ -354,6 +354,7 @@ static tn_status raise_flag(tn_trainer *trainer, void *user)
 static void test_stopped(void **state)
 {
     (void)state;
+    signal(SIGINT, SIG_DFL); /* a shell has its background jobs ignore it */
     for (int by_signal = 0; by_signal < 2; by_signal++) {
         setup s = setup_new(10, 4, "linear:3", "sgd:lr=0.1");
         flag = 0;
