@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pictures as SVG 1.1 with presentation attributes alone, so that every viewer draws them. */
 #include <string.h>
+#include "core/number.h"
 #include "train/canvas.h"
 
 typedef struct svg {
@@ -21,8 +22,12 @@ static void put_path(tn__canvas *canvas, const double *points, size_t count, con
     if (pen->dash > 0)
         tn__text_addf(out, " stroke-dasharray=\"%.6g\"", pen->dash);
     tn__text_add(out, " d=\"");
-    for (size_t i = 0; i < count; i++)
-        tn__text_addf(out, "%c%.6g %.6g", i ? 'L' : 'M', points[2 * i], points[2 * i + 1]);
+    for (size_t i = 0; i < 2 * count; i++) {
+        char number[TN__BRIEF_TEXT];
+        tn__print_brief(number, points[i]);
+        tn__text_add(out, i % 2 ? " " : i ? "L" : "M");
+        tn__text_add(out, number);
+    }
     tn__text_add(out, pen->width > 0 ? "\"/>\n" : "Z\"/>\n");
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "core/error.h"
 #include "core/log.h"
+#include "core/number.h"
 #include "engine/text/digits.h"
 #include "io/file.h"
 #include "train/entry.h"
@@ -72,7 +73,7 @@ static void put_entry(tn__text *out, const tn__figure *figures, int count, bool 
         tn__text_add(out, i ? ",\n        " : "\n        ");
         put_string(out, figures[i].key);
         if (figures[i].whole)
-            snprintf(number, sizeof number, "%lld", (long long)figures[i].value);
+            tn__print_whole(number, (int64_t)figures[i].value);
         else
             tn__json_number(figures[i].value, number);
         tn__text_add(out, ": ");

@@ -33,7 +33,8 @@ typedef struct log_report {
 tn__figure tn__entry_figure(const tn_observation *entry, const char *key)
 {
     double value = tn_observation_number(entry, key);
-    bool whole = (strcmp(key, "epoch") == 0 || strcmp(key, "iteration") == 0) && value == floor(value);
+    bool counted = strcmp(key, "epoch") == 0 || strcmp(key, "iteration") == 0;
+    bool whole = counted && fabs(value) < 1e18 && value == floor(value);
     return (tn__figure){key, value, whole};
 }
 

@@ -35,9 +35,11 @@ void tn__table_header(tn__text *out, int count, const char *const *names)
 void tn__table_row(tn__text *out, int count, const char *const *names, const tn__figure *figures)
 {
     for (int i = 0; i < count; i++) {
-        char text[32] = "";
-        if (figures[i].key)
-            tn__print_into(text, sizeof text, figures[i].whole ? "%.0f" : "%g", figures[i].value);
+        char text[TN__BRIEF_TEXT] = "";
+        if (figures[i].key && figures[i].whole)
+            tn__print_whole(text, (int64_t)figures[i].value);
+        else if (figures[i].key)
+            tn__print_brief(text, figures[i].value);
         put_padded(out, text, column_width(names[i]));
         tn__text_add(out, "  ");
     }
