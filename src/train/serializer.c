@@ -190,9 +190,12 @@ tn_status tn_serialize_text(const tn_serializer *s, const char *name, char **tex
             *text = copy;
         }
     } else {
-        char *marked = *text ? tn__format("%c%s", TEXT_MARK, *text) : tn__strdup("");
-        status = marked ? tn_archive_set_text(s->archive, path, marked) : tn__fail_memory("serialize", 64);
-        tn__free(marked);
+        tn__text marked = {0};
+        if (*text)
+            tn__text_addn(&marked, &(char){TEXT_MARK}, 1);
+        tn__text_add(&marked, *text ? *text : "");
+        status = marked.failed ? tn__fail_memory("serialize", 64) : tn_archive_set_text(s->archive, path, marked.data);
+        tn__free(marked.data);
     }
     tn__free(path);
     return status;

@@ -146,7 +146,7 @@ static void test_cut_off(void **state)
     const char *path = test_path(folder, "log");
     tn__json_log log = {0};
     assert_int_equal(tn__json_log_open(&log, path), TN_OK);
-    int count = 800;
+    int count = 1600;
     for (int i = 0; i < count; i++)
         add(&log, i);
     assert_true(!log.list.data);
@@ -163,7 +163,7 @@ static void test_cut_off(void **state)
     test_write(path, "[]\n");
     log = (tn__json_log){.entries = count, .size = size};
     assert_int_equal(tn__json_log_open(&log, path), TN_ERR_FORMAT);
-    assert_failed(TN_ERR_FORMAT, "800 entries");
+    assert_failed(TN_ERR_FORMAT, "1600 entries");
     tn__json_log_close(&log);
     char *kept = test_read(path, NULL);
     assert_string_equal(kept, "[]\n");
