@@ -77,10 +77,11 @@ tn_status tn__trigger_raise(const tn_trigger *trigger);
 /* A stop trigger has ended a run: tn_trigger_kind.ended. NULL is ignored. */
 void tn__trigger_ended(tn_trigger *trigger);
 
-/* What a trigger of intervals or points remembers of when it was asked last. */
+/* What a trigger of intervals or points remembers of when it was asked last. Epochs are kept undivided, as a trigger is
+ * asked each iteration and what it remembers is seldom looked at. */
 typedef struct tn__asked {
     int64_t iteration;
-    double epoch_detail;
+    double samples, size; /* size: of an epoch; 0: `samples` are epochs */
 } tn__asked;
 /* The count of a unit then, in samples for epochs, and now; moves on. */
 void tn__asked_move(tn__asked *asked, tn_unit unit, const tn_trainer *trainer, int64_t *before, int64_t *now,

@@ -339,6 +339,9 @@ static char *key_of(const tn_reporter *reporter, const tn_layer *observer, const
 
 static void tell_watchers(tn_reporter *reporter, const char *key, const tn_array *value)
 {
+    if (!reporter->watcher_count)
+        return;
+    TN__GUARD("report");
     for (size_t i = reporter->watcher_count; i-- > 0;) /* backwards: one may take itself away */
         if (strcmp(reporter->watchers[i].key, key) == 0)
             reporter->watchers[i].seen(value, reporter->watchers[i].user);
@@ -355,7 +358,6 @@ static tn_status report(const tn_layer *observer, const char *name, const tn_arr
         return TN_OK;
     if (opts && TN__GIVEN(opts, weight) && !(opts->weight > 0))
         return tn__fail(TN_ERR_VALUE, "report", "expected a weight above 0 for \"%s\", got %g", name, opts->weight);
-    TN__GUARD("report");
     char brief[SHORT_KEY], *key = key_of(in.reporter, observer, name, brief);
     if (!key)
         return tn__error_status(tn__error_last());

@@ -5,29 +5,44 @@
 
 /* ---- when it was asked last ---- */
 
+static tn__asked asked_at(const tn_progress *at)
+{
+    return (tn__asked){at->iteration, (double)at->samples, (double)at->size};
+}
+
+static double epoch_detail(const tn__asked *asked)
+{
+    return asked->size == 0 ? asked->samples : asked->samples / asked->size;
+}
+
 void tn__asked_move(tn__asked *asked, tn_unit unit, const tn_trainer *trainer, int64_t *before, int64_t *now,
                     int64_t *size)
 {
     tn_progress at = tn_trainer_progress(trainer);
-    bool unknown = asked->iteration < 0 || !(asked->epoch_detail >= 0); /* snapshots of old have no such number */
+    double detail = epoch_detail(asked);
+    bool unknown = asked->iteration < 0 || !(detail >= 0); /* snapshots of old have no such number */
     *size = unit == TN_EPOCH ? at.size : 1;
     *now = unit == TN_EPOCH ? at.samples : at.iteration;
     if (unit == TN_EPOCH)
-        *before = unknown ? at.previous_samples : llround(asked->epoch_detail * (double)at.size);
+        *before = unknown ? at.previous_samples : llround(detail * (double)at.size);
     else
         *before = unknown ? at.iteration - 1 : asked->iteration;
-    *asked = (tn__asked){at.iteration, (double)at.samples / (double)at.size};
+    *asked = asked_at(&at);
 }
 
 tn_status tn__asked_serialize(const tn_serializer *s, tn__asked *asked)
 {
     if (tn__of_chainer(s) && !tn__chainer_has(s, "previous_iteration"))
         tn__asked_forget(asked); /* of an extension that the run did not have: nothing was missed */
+    double detail = epoch_detail(asked);
     tn_serialize_int(s, "previous_iteration", &asked->iteration);
-    return tn_serialize_double(s, "previous_epoch_detail", &asked->epoch_detail);
+    tn_status status = tn_serialize_double(s, "previous_epoch_detail", &detail);
+    if (s->loading)
+        *asked = (tn__asked){asked->iteration, detail, 0};
+    return status;
 }
 
-void tn__asked_forget(tn__asked *asked) { *asked = (tn__asked){-1, -1}; }
+void tn__asked_forget(tn__asked *asked) { *asked = (tn__asked){-1, -1, 0}; }
 
 static bool good_unit(tn_unit unit, const char *operation)
 {
@@ -66,7 +81,7 @@ static bool interval_fire(tn_trainer *trainer, void *user)
     int64_t before, size = i->unit == TN_EPOCH ? at.size : 1, now = i->unit == TN_EPOCH ? at.samples : at.iteration;
     i->before = i->asked;
     if (size == i->still.size && now >= i->still.from && now < i->still.to) {
-        i->asked = (tn__asked){at.iteration, (double)at.samples / (double)at.size};
+        i->asked = asked_at(&at);
         return false;
     }
     tn__asked_move(&i->asked, i->unit, trainer, &before, &now, &size);
