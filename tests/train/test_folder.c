@@ -235,7 +235,7 @@ static void test_lock_that_goes(void **state)
         int held = open(folder, O_RDONLY | O_DIRECTORY);
         char byte = 1;
         bool told = flock(held, LOCK_EX) == 0 && write(ends[1], &byte, 1) == 1;
-        usleep(100000);
+        usleep(30000); /* of the second that is waited for it */
         _exit(!told);
     }
     char byte;
