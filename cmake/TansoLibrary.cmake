@@ -90,9 +90,11 @@ set(loops base/move functions/functions functions/float functions/fma functions/
     reference/recurrence reference/reduce reference/sort_scan sort/radix sort/search sort/sort)
 list(TRANSFORM loops REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/backends/cpu/\\1.c")
 set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
-# As kernels are compiled on processors that have them.
+# As kernels are compiled on processors that have these: what may not trap is computed on both sides of a condition,
+# and so in vectors.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
-    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/functions/fma.c APPEND PROPERTY COMPILE_OPTIONS -mfma)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/functions/fma.c APPEND PROPERTY COMPILE_OPTIONS
+        -mfma -mavx2 -fno-trapping-math)
 endif()
 # Fuzzers read files and multiply nothing, and clang takes minutes for these unrolled loops under sanitizers.
 if(TANSO_FUZZ)

@@ -13,14 +13,14 @@
 #define mul(a, b) tn__binary(TN__OP_MULTIPLY, a, b)
 
 /*
- * Few steps are recorded soon. Weights of up to 16 KB (NEAR_WEIGHTS) stay in the first-level cache; a product by larger
- * ones, or of many rows, takes longer than recording a step, and is a library's. One thread, an iteration of 500 steps
- * of an LSTM, in one operation and step by step: 16 units, 4 rows 1.1 and 7.9 ms; 32, 1: 0.5 and 8.0; 32, 16: 11 and
- * 19; 32, 128: 96 and 74; 48, 7: 8.5 and 14.5; 64, 1: 1.6 and 11; 64, 4: 11 and 21; 64, 8: 33 and 22. Lengths are exact
- * up to MOST_STEPS in single precision.
+ * Few steps are recorded soon; a product by large weights, or of many rows, takes longer than recording a step, and is
+ * a library's. One thread, an iteration of 500 steps of an LSTM, in one operation and step by step, on a machine that
+ * others load, the least of a few: 64 units, 8 rows 18 and 50 ms; 64, 16: 38 and 45; 64, 32: 73 and 117; 48, 16: 45 and
+ * 55; 48, 48: 118 and 161; 32, 128: 115 and 100; 16, 256: 55 and 49. Lengths are exact up to MOST_STEPS in single
+ * precision.
  */
 enum { FEWEST_STEPS = 8, MOST_STEPS = 1 << 24 };
-enum { NEAR_WEIGHTS = 1 << 12, MOST_WEIGHTS = 1 << 14, MOST_PRODUCTS = 1 << 16 };
+enum { MOST_WEIGHTS = 1 << 14, MOST_PRODUCTS = 1 << 19 };
 
 bool tn__recurrence_suits(const tn__recurrence *of, tn_dtype dtype, const tn__device *device)
 {
@@ -31,8 +31,7 @@ bool tn__recurrence_suits(const tn__recurrence *of, tn_dtype dtype, const tn__de
     int64_t columns = tn__recurrence_row_of(of).gates * of->units;
     if (!shape || of->units > MOST_WEIGHTS / columns)
         return false;
-    int64_t weights = columns * of->units, most = weights <= NEAR_WEIGHTS ? 2 * MOST_PRODUCTS : MOST_PRODUCTS;
-    return of->rows <= most / weights && tn__native(device, TN__OP_RECUR, dtype, shape);
+    return of->rows <= MOST_PRODUCTS / (columns * of->units) && tn__native(device, TN__OP_RECUR, dtype, shape);
 }
 
 static tn__node *recorded(tn__op op, const tn__recurrence *of, int64_t rows, int64_t columns, tn__node *const *in)

@@ -23,6 +23,8 @@ static const network networks[] = {
     {TN_RNN_GRU, false, TN_FLOAT64, 2, 3},   {TN_RNN_GRU, true, TN_FLOAT64, 1, 2},
     {TN_RNN_LSTM, false, TN_FLOAT32, 5, 17}, {TN_RNN_GRU, false, TN_FLOAT32, 4, 9},
     {TN_RNN_TANH, true, TN_FLOAT32, 7, 4},   {TN_RNN_LSTM, false, TN_FLOAT32, 2, 40},
+    {TN_RNN_LSTM, true, TN_FLOAT32, 9, 20},  {TN_RNN_GRU, false, TN_FLOAT32, 6, 24},
+    {TN_RNN_LSTM, false, TN_FLOAT64, 4, 3},  {TN_RNN_RELU, false, TN_FLOAT32, 4, 33},
 };
 
 typedef struct call {

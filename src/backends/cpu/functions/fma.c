@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operations in float32 with fused multiply-adds: compiled kernels use them where
- * the processor has them, and the reference evaluator has to give the same bits.
+ * The operations in float32 with fused multiply-adds, and vectors of eight: compiled kernels use them where the
+ * processor has them, and the reference evaluator has to give the same bits.
  */
 #if defined(__x86_64__)
 #include "backends/cpu/functions/float.h"

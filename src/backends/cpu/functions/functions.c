@@ -36,7 +36,7 @@ const tn__cpu_functions *tn__cpu_functions_of(tn_dtype dtype)
 #define FUNCTIONS(DTYPE, suffix, ...) [DTYPE] = &tn__cpu_functions_##suffix,
         COMPUTED(FUNCTIONS, )};
 #if defined(__x86_64__)
-    if (dtype == TN_FLOAT32 && __builtin_cpu_supports("fma"))
+    if (dtype == TN_FLOAT32 && __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2"))
         return &tn__cpu_functions_f32_fma;
 #endif
     return table[dtype];

@@ -38,33 +38,57 @@ struct recurrence_data {
     int64_t copy[3];         /* bytes of these; 0: they lie so */
 };
 
+enum { ROWS_AT_ONCE = 4 }; /* of which a product reads the weights once */
+typedef tn_f32 vector_f32 __attribute__((vector_size(16)));
+typedef tn_f64 vector_f64 __attribute__((vector_size(16)));
+
 #define T                     tn_f32
 #define NAME(name)            name##_f32
 #define TARGET
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
+#define VECTOR                vector_f32
+#define SAME(x)               ((VECTOR){x, x, x, x})
+#define ADD_ALL(a, b, c)      MULTIPLY_ADD(a, b, c)
 #include "backends/cpu/reference/recurrence_of_type.h"
 #undef T
 #undef NAME
+#undef VECTOR
+#undef SAME
 #define T          tn_f64
 #define NAME(name) name##_f64
+#define VECTOR     vector_f64
+#define SAME(x)    ((VECTOR){x, x})
 #include "backends/cpu/reference/recurrence_of_type.h"
 #undef T
 #undef NAME
+#undef VECTOR
+#undef SAME
+#undef ADD_ALL
 #undef TARGET
 #undef MULTIPLY_ADD
 
 #if defined(__x86_64__)
+#include <immintrin.h>
 #define TARGET __attribute__((target("avx2,fma")))
 #define T                     tn_f32
 #define NAME(name)            name##_f32_wide
 #define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
+#define VECTOR                __m256
+#define SAME(x)               _mm256_set1_ps(x)
+#define ADD_ALL(a, b, c)      _mm256_fmadd_ps(a, b, c)
 #include "backends/cpu/reference/recurrence_of_type.h"
 #undef T
 #undef NAME
 #undef MULTIPLY_ADD
+#undef VECTOR
+#undef SAME
+#undef ADD_ALL
 #define T                     tn_f64
 #define NAME(name)            name##_f64_wide
 #define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
+#define VECTOR                __m256d
+#define SAME(x)               _mm256_set1_pd(x)
+#define ADD_ALL(a, b, c)      _mm256_fmadd_pd(a, b, c)
 #include "backends/cpu/reference/recurrence_of_type.h"
 #define WIDE(name) name##_wide
 #else

@@ -4,25 +4,69 @@
  *     T, NAME(name)     the type, and a function's name for both
  *     TARGET            the functions' attribute
  *     MULTIPLY_ADD      a b + c
+ *     VECTOR, ADD_ALL   a vector of T, and the same of vectors; SAME(x): one of x
  * and gets NAME(forward) and NAME(backward), loops over rows for tn__cpu_for.
  */
 
-/* to[j] += sum over k of a[k] w[k][j]: m rows of w, of n numbers. Four at once, so that sums are loaded less often. */
-static TARGET void NAME(add_product)(T *restrict to, const T *restrict a, const T *restrict w, int64_t m, int64_t n)
+/* to[j] += sum over k of a[k] w[k][j], j < n: m rows of w, `ld` numbers apart. Four at once, so that sums are loaded
+ * less often. */
+static TARGET void NAME(add_product)(T *restrict to, const T *restrict a, const T *restrict w, int64_t m, int64_t n,
+                                     int64_t ld)
 {
     int64_t k = 0;
-    for (; k + 4 <= m; k += 4, w += 4 * n) {
+    for (; k + 4 <= m; k += 4, w += 4 * ld) {
         const T a0 = a[k], a1 = a[k + 1], a2 = a[k + 2], a3 = a[k + 3];
         for (int64_t j = 0; j < n; j++) {
-            T sum = MULTIPLY_ADD(a1, w[n + j], MULTIPLY_ADD(a0, w[j], to[j]));
-            to[j] = MULTIPLY_ADD(a3, w[3 * n + j], MULTIPLY_ADD(a2, w[2 * n + j], sum));
+            T sum = MULTIPLY_ADD(a1, w[ld + j], MULTIPLY_ADD(a0, w[j], to[j]));
+            to[j] = MULTIPLY_ADD(a3, w[3 * ld + j], MULTIPLY_ADD(a2, w[2 * ld + j], sum));
         }
     }
-    for (; k < m; k++, w += n) {
+    for (; k < m; k++, w += ld) {
         const T a0 = a[k];
         for (int64_t j = 0; j < n; j++)
             to[j] = MULTIPLY_ADD(a0, w[j], to[j]);
     }
+}
+
+static inline TARGET VECTOR NAME(load)(const T *from)
+{
+    VECTOR v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+static inline TARGET void NAME(store)(T *to, VECTOR v) { memcpy(to, &v, sizeof v); }
+
+/* The same of four rows, `apart` from each other, of a and of what is added to, so that w is read once for all of them,
+ * and two vectors of each row's sums stay in registers. Added up in the same order. */
+static TARGET void NAME(add_products)(T *to, int64_t to_apart, const T *a, int64_t a_apart, const T *w, int64_t m,
+                                      int64_t n)
+{
+    const int64_t lanes = (int64_t)(sizeof(VECTOR) / sizeof(T));
+    const T *a0 = a, *a1 = a + a_apart, *a2 = a1 + a_apart, *a3 = a2 + a_apart;
+    T *to0 = to, *to1 = to + to_apart, *to2 = to1 + to_apart, *to3 = to2 + to_apart;
+    int64_t j = 0;
+    for (; j + 2 * lanes <= n; j += 2 * lanes) {
+        const T *weights = w + j;
+        VECTOR low0 = NAME(load)(to0 + j), high0 = NAME(load)(to0 + j + lanes);
+        VECTOR low1 = NAME(load)(to1 + j), high1 = NAME(load)(to1 + j + lanes);
+        VECTOR low2 = NAME(load)(to2 + j), high2 = NAME(load)(to2 + j + lanes);
+        VECTOR low3 = NAME(load)(to3 + j), high3 = NAME(load)(to3 + j + lanes);
+        for (int64_t k = 0; k < m; k++, weights += n) {
+            const VECTOR low = NAME(load)(weights), high = NAME(load)(weights + lanes);
+            const VECTOR x0 = SAME(a0[k]), x1 = SAME(a1[k]), x2 = SAME(a2[k]), x3 = SAME(a3[k]);
+            low0 = ADD_ALL(x0, low, low0), high0 = ADD_ALL(x0, high, high0);
+            low1 = ADD_ALL(x1, low, low1), high1 = ADD_ALL(x1, high, high1);
+            low2 = ADD_ALL(x2, low, low2), high2 = ADD_ALL(x2, high, high2);
+            low3 = ADD_ALL(x3, low, low3), high3 = ADD_ALL(x3, high, high3);
+        }
+        NAME(store)(to0 + j, low0), NAME(store)(to0 + j + lanes, high0);
+        NAME(store)(to1 + j, low1), NAME(store)(to1 + j + lanes, high1);
+        NAME(store)(to2 + j, low2), NAME(store)(to2 + j + lanes, high2);
+        NAME(store)(to3 + j, low3), NAME(store)(to3 + j + lanes, high3);
+    }
+    for (int64_t r = 0; r < ROWS_AT_ONCE && j < n; r++)
+        NAME(add_product)(to + r * to_apart + j, a + r * a_apart, w + j, m, n - j, n);
 }
 
 static TARGET void NAME(sum)(T *restrict to, const T *restrict a, const T *restrict b, int64_t n)
@@ -158,8 +202,8 @@ static void NAME(forward)(void *context, int64_t begin, int64_t end)
     const T *x = (const T *)run->in[0], *w = (const T *)run->in[1];
     const char *lengths = of->lengths ? (const char *)((const T *)run->in[2] + run->data->row.states * of->rows * units)
                                       : NULL;
-    T *hu = tn__alloc((size_t)width * sizeof(T));
-    if (!hu) {
+    T *sums = tn__alloc((size_t)(ROWS_AT_ONCE * width) * sizeof(T));
+    if (!sums) {
         run->no_memory = true;
         return;
     }
@@ -167,20 +211,27 @@ static void NAME(forward)(void *context, int64_t begin, int64_t end)
     for (int64_t i = 0; i < of->steps; i++) {
         int64_t step = tn__recurrence_step(of, i), before = tn__recurrence_before(of, step),
                 after = tn__recurrence_after(of, step);
-        for (int64_t row = begin; row < end; row++) {
-            if (of->bias)
-                memcpy(hu, w + units * width, (size_t)width * sizeof(T));
+        for (int64_t row = begin, count; row < end; row += count) {
+            const T *h = NAME(at)(run, run->out, 0, before, row);
+            count = end - row < ROWS_AT_ONCE ? 1 : ROWS_AT_ONCE;
+            for (int64_t r = 0; r < count; r++)
+                if (of->bias)
+                    memcpy(sums + r * width, w + units * width, (size_t)width * sizeof(T));
+                else
+                    memset(sums + r * width, 0, (size_t)width * sizeof(T));
+            if (count == 1)
+                NAME(add_product)(sums, h, w, units, width, width);
             else
-                memset(hu, 0, (size_t)width * sizeof(T));
-            NAME(add_product)(hu, NAME(at)(run, run->out, 0, before, row), w, units, width);
-            by[of->kind].spread(run, after, row, x + (step * of->rows + row) * width, hu);
+                NAME(add_products)(sums, width, h, units, w, units, width);
+            for (int64_t r = row; r < row + count; r++)
+                by[of->kind].spread(run, after, r, x + (step * of->rows + r) * width, sums + (r - row) * width);
         }
         by[of->kind].finish(run, before, after, begin, (end - begin) * units);
         for (int64_t row = begin; row < end && lengths; row++)
             if (step >= NAME(length)(run, lengths, row))
                 NAME(stay)(run, before, after, row);
     }
-    tn__free(hu);
+    tn__free(sums);
 }
 
 /* ---- backward ---- */
@@ -266,7 +317,7 @@ static void NAME(take)(const recurrence_run *run, int64_t place, int64_t row, T 
     }
 }
 
-/* The step of a row within its length. */
+/* The step of a row within its length, but for what comes through h U. */
 static void NAME(back_step)(const recurrence_run *run, int64_t step, int64_t row, T *state, T *spare)
 {
     static void (*const by[TN__RECUR_KINDS])(const NAME(back) *) = {
@@ -279,7 +330,20 @@ static void NAME(back_step)(const recurrence_run *run, int64_t step, int64_t row
     NAME(back) b = {run, tn__recurrence_before(of, step), tn__recurrence_after(of, step), row, state, state + units, d,
                     apart ? hu : spare};
     by[of->kind](&b);
-    NAME(add_product)(state, apart ? hu : d, (const T *)run->transposed, width, units);
+}
+
+/* What comes to the states of `count` rows, 1 or ROWS_AT_ONCE, through h U. */
+static void NAME(back_product)(const recurrence_run *run, int64_t step, int64_t row, int64_t count, T *state)
+{
+    const tn__recurrence *of = &run->data->of;
+    int64_t units = of->units, width = run->data->row.gates * units;
+    const T *d = (const T *)run->out + (step * of->rows + row) * width, *u = (const T *)run->transposed;
+    if (run->data->row.products == 2)
+        d += of->steps * of->rows * width;
+    if (count == 1)
+        NAME(add_product)(state, d, u, width, units, units);
+    else
+        NAME(add_products)(state, 2 * units, d, width, u, width, units);
 }
 
 /* The gradients by the states that a row begins with. */
@@ -318,6 +382,19 @@ static void NAME(backward)(void *context, int64_t begin, int64_t end)
             }
             for (int p = 0; p < products; p++)
                 memset(d + p * of->steps * of->rows * width, 0, (size_t)width * sizeof(T));
+        }
+        for (int64_t row = begin, count; row < end; row += count) {
+            int64_t longest = 0, shortest = of->steps; /* of the next rows */
+            count = end - row < ROWS_AT_ONCE ? 1 : ROWS_AT_ONCE;
+            for (int64_t r = row; r < row + count; r++) {
+                int64_t length = NAME(length)(run, lengths, r);
+                longest = length > longest ? length : longest;
+                shortest = length < shortest ? length : shortest;
+            }
+            if (step >= shortest)
+                count = 1; /* not of all of them */
+            if (step < (count == 1 ? NAME(length)(run, lengths, row) : longest))
+                NAME(back_product)(run, step, row, count, room + 2 * (row - begin) * units);
         }
     }
     for (int64_t row = begin; row < end; row++) {
