@@ -15,9 +15,10 @@
  * An option that is a list or another structure, such as axes, takes no bare number in C: `.axis = 1` does not compile,
  * `.axis = TN_AXES(1)` is meant. By itself C would let the number initialise the structure's first member, here the
  * count of axes, so that `.axis = 1` meant axis 0 and `.axis = 0` that none was given. Both compilers can tell, by
- * warnings; TN_OPTS makes these errors for the options alone. In C++ one axis may be a number and several braces:
- * `.axis = 1`, `.axis = {0, -1}`. Options written without TN_OPTS, &(tn_reduce_opts){...}, are the compiler's own
- * matter: -Wall warns (-Wmissing-braces).
+ * warnings; TN_OPTS makes these errors for the options alone. With all warnings off (-w) they say nothing: a call then
+ * gives TN_ERR_VALUE where the text is a number, as it is here; what a variable holds is not seen. In C++ one axis may
+ * be a number and several braces: `.axis = 1`, `.axis = {0, -1}`. Options written without TN_OPTS,
+ * &(tn_reduce_opts){...}, are the compiler's own matter: -Wall warns (-Wmissing-braces).
  */
 #ifndef TANSO_OPTIONS_H
 #define TANSO_OPTIONS_H

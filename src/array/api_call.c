@@ -2,6 +2,7 @@
 /* Calling users' kernels. */
 #include "array/build_parts.h"
 #include "array/user.h"
+#include "core/options.h"
 
 #include <tanso/array.h>
 
@@ -47,6 +48,8 @@ static bool operands(const tn_kernel *kernel, tn_args args, const tn_call_opts *
         return tn__error_raise(out->error), false;
     if (!wish->device)
         return false;
+    if (!TN__SHAPE_GIVEN(kernel->name, opts, shape) || !TN__DEVICE_GIVEN(kernel->name, opts))
+        return false;
     if (opts->shape.ndim && !(wish->shape = tn__shape_make(kernel->name, opts->shape, TN_UINT8)))
         return false;
     if (!wish->dtype && out)
@@ -76,7 +79,7 @@ static tn__node *reduce(const tn_kernel *kernel, tn_args args, const tn_call_opt
     tn__user_wish wish;
     uint32_t set;
     int count;
-    if (!operands(kernel, args, opts, NULL, &count, in, &wish))
+    if (!TN__AXES_GIVEN(kernel->name, opts, axis) || !operands(kernel, args, opts, NULL, &count, in, &wish))
         return tn__failed();
     if (opts->out)
         wish.dtype = wish.dtype ? wish.dtype : tn_dtype_of(opts->out);

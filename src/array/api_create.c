@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "core/options.h"
 
 static tn__node *weak(tn__scalar value, tn_dtype dtype)
 {
@@ -56,6 +57,8 @@ static target new_target(const char *operation, tn_shape shape, tn_dtype default
                  "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128", (int)t.dtype);
         return t;
     }
+    if (opts && !TN__DEVICE_GIVEN(operation, opts))
+        return t;
     t.device = tn__device_get(opts ? opts->device : (tn_device){0, 0});
     t.shape = t.device ? tn__shape_make(operation, shape, t.dtype) : NULL;
     return t;

@@ -46,6 +46,8 @@ tn__draw tn__draw_new(const char *operation, tn_shape shape, tn_dtype default_dt
                  "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128", (int)d.dtype);
         return d;
     }
+    if (!TN__DEVICE_GIVEN(operation, &d.opts))
+        return d;
     d.device = tn__device_get(d.opts.device);
     d.shape = d.device ? tn__shape_make(operation, shape, d.dtype) : NULL;
     return d;

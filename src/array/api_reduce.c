@@ -3,6 +3,7 @@
 #include <tanso/array.h>
 
 #include "array/build_parts.h"
+#include "core/options.h"
 #include "tn_op_functions.h"
 
 /* One reduction: its result with the reduced axes kept. `set` are the axes. */
@@ -52,6 +53,8 @@ static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
     opts = opts ? opts : &defaults;
     tn__node *a = tn__strong(tn__node_of(x, operation));
     TN__PASS_ERROR(a);
+    if (!TN__AXES_GIVEN(operation, opts, axis))
+        return tn__failed();
     tn_reduce_opts of_number = *opts;
     bool ufunc = rule != mean && rule != variance && rule != logsumexp;
     if (ufunc && a->shape->ndim == 0 && opts->axis.count == 1 &&

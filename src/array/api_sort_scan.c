@@ -5,10 +5,13 @@
 
 #include "array/build_library.h"
 #include "array/build_parts.h"
+#include "core/options.h"
 
 /* The axis that options name: `absent` if none; -1 and a latched failure if it is none of the array's. */
 static int one_axis(const char *operation, const tn_axis_opts *opts, int absent, int ndim)
 {
+    if (opts && !TN__AXES_GIVEN(operation, opts, axis))
+        return -1;
     return tn__axis_of_list(operation, opts ? opts->axis : (tn_axes){0}, absent, ndim);
 }
 
@@ -132,7 +135,7 @@ static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
         asked = tn_dtype_promote((tn_dtype)a->dtype, out); /* in what holds both, as in NumPy */
     a = scan_operand(a, op, asked);
     TN__PASS_ERROR(a);
-    if (!opts || opts->axis.count == 0)
+    if (!opts || (opts->axis.count == 0 && TN__AXES_GIVEN(operation, opts, axis)))
         a = tn__reshape(a, 1, &a->shape->size);
     TN__PASS_ERROR(a);
     int axis = one_axis(operation, opts, 0, a->shape->ndim);

@@ -3,6 +3,8 @@
  * gives it. A designator stands at the beginning or after a comma that lies in no bracket and no literal. */
 #include "core/options.h"
 
+#include "core/error.h"
+
 #include <ctype.h>
 #include <stddef.h>
 #include <string.h>
@@ -36,21 +38,48 @@ static const char *next_option(const char *at)
     return *at ? at + 1 : at;
 }
 
-static bool is_designator(const char *at, const char *name, size_t length)
+/* Past the designator of `name`, if one stands there; else NULL. */
+static const char *past_designator(const char *at, const char *name, size_t length)
 {
     at = past_spaces(at);
     if (*at != '.')
-        return false;
+        return NULL;
     at = past_spaces(at + 1);
-    return strncmp(at, name, length) == 0 && !isalnum((unsigned char)at[length]) && at[length] != '_';
+    bool same = strncmp(at, name, length) == 0 && !isalnum((unsigned char)at[length]) && at[length] != '_';
+    return same ? at + length : NULL;
 }
 
-bool tn__option_written(const char *written, const char *name)
+/* What follows the designator of `name` in a text, NULL: there is none. */
+static const char *find_option(const char *written, const char *name)
 {
     size_t length = strlen(name);
     for (const char *at = written ? written : ""; *at; at = next_option(at)) {
-        if (is_designator(at, name, length))
-            return true;
+        const char *behind = past_designator(at, name, length);
+        if (behind)
+            return behind;
     }
+    return NULL;
+}
+
+bool tn__option_written(const char *written, const char *name) { return find_option(written, name) != NULL; }
+
+bool tn__option_is_number(const char *written, const char *name)
+{
+    const char *at = find_option(written, name);
+    if (!at || *(at = past_spaces(at)) != '=')
+        return false;
+    bool digits = false;
+    for (at++; *at && *at != ','; at++) {
+        if (!isspace((unsigned char)*at) && !strchr("+-()", *at) && !isdigit((unsigned char)*at))
+            return false;
+        digits = digits || isdigit((unsigned char)*at);
+    }
+    return digits;
+}
+
+bool tn__option_refused(const char *operation, const char *name, const char *instead)
+{
+    tn__fail(TN_ERR_VALUE, operation,
+             "the option %s is no number, and got one: .%s = %s is meant", name, name, instead);
     return false;
 }

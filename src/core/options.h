@@ -8,6 +8,23 @@
 /* True if `written`, the text that an option struct keeps in its field `_` (NULL: none), sets the field `name`. */
 bool tn__option_written(const char *written, const char *name);
 
+/* True if `written` sets the field `name` to digits, with a sign or in parentheses or not. */
+bool tn__option_is_number(const char *written, const char *name);
+/* Latches that the option, a structure, was written as a number, for which `instead` stands. False. */
+bool tn__option_refused(const char *operation, const char *name, const char *instead);
+
+/* Is an option that is a list of axes, a list of extents, or another structure none that was written as a bare number?
+ * Where a program is compiled without warnings (-w), C takes that for the structure's first member, with zeros behind.
+ * Only zeros cost a look at the text. */
+#define TN__GIVEN_AS(operation, opts, field, instead) \
+    (!tn__option_is_number((opts)->_, #field) || tn__option_refused(operation, #field, instead))
+#define TN__AXES_GIVEN(operation, opts, field) \
+    ((opts)->field.axis[0] != 0 || TN__GIVEN_AS(operation, opts, field, "TN_AXES(1)"))
+#define TN__SHAPE_GIVEN(operation, opts, field) \
+    ((opts)->field.dim[0] != 0 || TN__GIVEN_AS(operation, opts, field, "TN_SHAPE(1)"))
+#define TN__DEVICE_GIVEN(operation, opts) \
+    ((opts)->device.index != 0 || TN__GIVEN_AS(operation, opts, device, "tn_cuda(1)"))
+
 /* Whether the caller gave a number or an enumerator as an option; `opts` is not NULL. Only zeros cost a look at the
  * text. */
 #define TN__GIVEN(opts, field) ((opts)->field != 0 || tn__option_written((opts)->_, #field))

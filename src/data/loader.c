@@ -95,7 +95,7 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
     if (opts->workers < 0 || opts->workers > TN__MOST_WORKERS)
         return tn__fail(TN_ERR_VALUE, operation, "expected 1 to %d workers (0: one where it pays), got %d",
                         TN__MOST_WORKERS, opts->workers);
-    if (!(loader->device = tn__device_get(opts->device)))
+    if (!TN__DEVICE_GIVEN(operation, opts) || !(loader->device = tn__device_get(opts->device)))
         return tn__error_status(tn__error_last());
     status = look_at(loader, dataset);
     if (status != TN_OK)

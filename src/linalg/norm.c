@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "core/options.h"
 #include "linalg/matrix.h"
 
 static tn__node *sizes(tn__node *a) { return tn__unary(TN__OP_ABS, a); }
@@ -90,6 +91,8 @@ static tn__node *norm(tn__node *a, const tn_norm_opts *opts)
     tn_dtype dtype = (tn_dtype)a->dtype;
     a = tn__cast(a, (tn_dtype)tn__dtypes[dtype].compute); /* squares of 16 bits overflow where their root does not */
     TN__PASS_ERROR(a);
+    if (!TN__AXES_GIVEN("norm", opts, axis) || !TN__GIVEN_AS("norm", opts, ord, "TN_ORD(1)"))
+        return tn__failed();
     int ndim = a->shape->ndim, count = opts->axis.count;
     uint32_t set = (1u << ndim) - 1;
     if (count && !tn__axes_set("norm", opts->axis, ndim, &set))

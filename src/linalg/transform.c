@@ -126,6 +126,8 @@ static tn__node *one(transform kind, tn__node *a, const tn_fft_opts *opts)
     if (opts->n < 0 || (opts->n == 0 && TN__GIVEN(opts, n)))
         TN__REFUSE(TN_ERR_VALUE, kinds[kind].name, "expected a transform of at least 1 number, got %lld",
                    (long long)opts->n);
+    if (!TN__AXES_GIVEN(kinds[kind].name, opts, axis))
+        return tn__failed();
     int axis = tn__axis_of_list(kinds[kind].name, opts->axis, -1, a->shape->ndim);
     return axis < 0 ? tn__failed() : narrowed(along(kind, a, axis, opts->n, opts->norm), half);
 }
@@ -139,6 +141,8 @@ static tn__node *several(const char *operation, transform kind, transform others
     bool half = !tn__node_is_error(a) && a->dtype == TN_FLOAT16 && kind == IRFFT;
     a = operand(operation, a);
     TN__PASS_ERROR(a);
+    if (!TN__AXES_GIVEN(operation, opts, axes) || !TN__SHAPE_GIVEN(operation, opts, s))
+        return tn__failed();
     int axis[TN_MAX_NDIM], ndim = a->shape->ndim;
     int count = opts->axes.count ? opts->axes.count : opts->s.ndim ? opts->s.ndim : two ? 2 : ndim;
     if (count < 1 || count > TN_MAX_NDIM || (opts->s.ndim && opts->s.ndim != count) ||

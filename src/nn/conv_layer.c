@@ -132,7 +132,9 @@ static tn_layer *conv(int axes, bool transposed, int64_t out, tn_shape kernel, c
         status = tn__fail(TN_ERR_VALUE, kind->name, "output_pad is of transposed convolutions; expected none");
     if (status == TN_OK && kernel.ndim == 0)
         status = tn__fail(TN_ERR_SHAPE, kind->name, "expected a window's extents, got none: TN_SHAPE(3), say");
-    if (status != TN_OK || !tn__conv_words(&c.conv, opts->padding, opts->pad_mode) ||
+    if (status != TN_OK || !TN__SHAPE_GIVEN(kind->name, opts, stride) || !TN__SHAPE_GIVEN(kind->name, opts, pad) ||
+        !TN__SHAPE_GIVEN(kind->name, opts, pad_behind) || !TN__SHAPE_GIVEN(kind->name, opts, dilation) ||
+        !TN__SHAPE_GIVEN(kind->name, opts, output_pad) || !tn__conv_words(&c.conv, opts->padding, opts->pad_mode) ||
         !tn__extents_of(kind->name, "window's extent", kernel, axes, 1, 1, extent) ||
         !tn__extents_of(kind->name, "stride", opts->stride, axes, 1, 1, other) ||
         !tn__extents_of(kind->name, "dilation", opts->dilation, axes, 1, 1, other) ||

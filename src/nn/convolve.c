@@ -270,7 +270,9 @@ tn_array *tn_conv_with(const tn_array *x, const tn_array *w, const tn_conv_opts 
     tn__conv_settings s = {.name = "conv", .stride = opts->stride, .pad = opts->pad, .pad_behind = opts->pad_behind,
                            .dilation = opts->dilation, .groups = TN__OPTION(opts, groups, 1)};
     tn__call call = tn__enter();
-    if (!tn__conv_words(&s, opts->padding, opts->pad_mode))
+    if (!TN__SHAPE_GIVEN(s.name, opts, stride) || !TN__SHAPE_GIVEN(s.name, opts, pad) ||
+        !TN__SHAPE_GIVEN(s.name, opts, pad_behind) || !TN__SHAPE_GIVEN(s.name, opts, dilation) ||
+        !tn__conv_words(&s, opts->padding, opts->pad_mode))
         return tn__leave_error(call);
     return tn__leave_array(call, tn__conv_of(tn__node_of(x, "conv"), tn__node_of(w, "conv"),
                                              opts->bias ? tn__node_of(opts->bias, "conv") : NULL, &s));
@@ -285,6 +287,10 @@ tn_array *tn_conv_transpose_with(const tn_array *x, const tn_array *w, const tn_
                            .out = opts->out, .dilation = opts->dilation, .groups = TN__OPTION(opts, groups, 1),
                            .transposed = true};
     tn__call call = tn__enter();
+    if (!TN__SHAPE_GIVEN(name, opts, stride) || !TN__SHAPE_GIVEN(name, opts, pad) ||
+        !TN__SHAPE_GIVEN(name, opts, output_pad) || !TN__SHAPE_GIVEN(name, opts, out) ||
+        !TN__SHAPE_GIVEN(name, opts, dilation))
+        return tn__leave_error(call);
     return tn__leave_array(call, tn__conv_of(tn__node_of(x, name), tn__node_of(w, name),
                                              opts->bias ? tn__node_of(opts->bias, name) : NULL, &s));
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "core/options.h"
 #include "nn/functions.h"
 
 /* ---- windows ---- */
@@ -20,6 +21,9 @@ tn__pool_settings tn__pool_settings_of(const char *name, tn_shape kernel, const 
         s.dilation = opts->dilation;
         s.ceil = opts->ceil;
         s.exclude_pad = opts->exclude_pad;
+        if (!TN__SHAPE_GIVEN(name, opts, stride) || !TN__SHAPE_GIVEN(name, opts, pad) ||
+            !TN__SHAPE_GIVEN(name, opts, dilation))
+            s.pad.ndim = -1; /* which is refused behind that */
     }
     return s;
 }

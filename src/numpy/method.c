@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "core/options.h"
 #include "core/memory.h"
 
 /* ---- options ---- */
@@ -289,7 +290,8 @@ static tn_array *reduce_by(tn_binary_function *f, const tn_array *x, const tn_re
     static const tn_reduce_opts defaults = {.dtype = TN_DTYPE_DEFAULT};
     opts = opts ? opts : &defaults;
     uint32_t set;
-    if (tn_is_error(x) || !tn__axes_set("reduce", opts->axis, tn_ndim(x), &set))
+    if (tn_is_error(x) || !TN__AXES_GIVEN("reduce", opts, axis) ||
+        !tn__axes_set("reduce", opts->axis, tn_ndim(x), &set))
         return tn_is_error(x) ? tn__again(x) : tn__failed_array();
     if (opts->where && !opts->initial)
         return tn__refused(TN_ERR_VALUE, "reduce", "has no value where the mask leaves nothing; give `initial`");
@@ -331,6 +333,8 @@ tn_array *tn_reduce_by(tn_binary_function *f, const tn_array *x, const tn_reduce
 
 static tn_array *accumulate_by(tn_binary_function *f, const tn_array *x, const tn_axis_opts *opts)
 {
+    if (opts && !TN__AXES_GIVEN("accumulate", opts, axis))
+        return tn__failed_array();
     int axis = tn_is_error(x) ? -1 : tn__axis_of_list("accumulate", opts ? opts->axis : (tn_axes){0}, 0, tn_ndim(x));
     if (tn_is_error(x))
         return tn__again(x);
@@ -365,6 +369,8 @@ tn_array *tn_accumulate_by(tn_binary_function *f, const tn_array *x, const tn_ax
 static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *place,
                              const tn_axis_opts *opts)
 {
+    if (opts && !TN__AXES_GIVEN("reduceat", opts, axis))
+        return tn__failed_array();
     int axis = tn_is_error(x) ? -1 : tn__axis_of_list("reduceat", opts ? opts->axis : (tn_axes){0}, 0, tn_ndim(x));
     if (tn_is_error(x))
         return tn__again(x);

@@ -6,9 +6,12 @@
 
 #include "array/build_parts.h"
 #include "array/partition.h"
+#include "core/options.h"
 
 static int axis_of(const char *operation, const tn_array *x, const tn_axis_opts *opts)
 {
+    if (opts && !TN__AXES_GIVEN(operation, opts, axis))
+        return -1;
     return tn_is_error(x) ? -1 : tn__axis_of_list(operation, opts ? opts->axis : (tn_axes){0}, -1, tn_ndim(x));
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "core/options.h"
 #include "core/memory.h"
 
 /* ---- modes of positions out of range ---- */
@@ -39,6 +40,8 @@ static tn_array *no_positions(const char *operation, const tn_array *indices)
 
 static tn_array *take(const tn_array *x, const tn_array *indices, const tn_take_opts *opts)
 {
+    if (opts && !TN__AXES_GIVEN("take", opts, axis))
+        return tn__failed_array();
     tn_array *y = opts && opts->axis.count ? tn__again(x) : tn_ravel(x);
     int axis = tn_is_error(y) ? -1 : tn__axis_of_list("take", opts ? opts->axis : (tn_axes){0}, 0, tn_ndim(y));
     if (tn_is_error(y) || tn_is_error(indices))

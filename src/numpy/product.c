@@ -3,6 +3,7 @@
 #include "numpy/compose.h"
 
 #include "array/build_parts.h"
+#include "core/options.h"
 
 static bool failed(const tn_array *a, const tn_array *b)
 {
@@ -215,6 +216,9 @@ static tn_array *cross(const tn_array *a, const tn_array *b, const tn_cross_opts
     opts = opts ? opts : &defaults;
     if (failed(a, b))
         return passed_on(a, b);
+    if (!TN__AXES_GIVEN("cross", opts, a) || !TN__AXES_GIVEN("cross", opts, b) ||
+        !TN__AXES_GIVEN("cross", opts, result))
+        return tn__failed_array();
     int axis_a = tn__axis_of_list("cross", opts->a, -1, tn_ndim(a));
     int axis_b = axis_a < 0 ? -1 : tn__axis_of_list("cross", opts->b, -1, tn_ndim(b));
     int axis = opts->result.count ? opts->result.axis[0] : -1;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "core/options.h"
 #include "core/memory.h"
 
 /* What the upper neighbour weighs at h = whole + t, the lower one weighing the rest. */
@@ -284,7 +285,7 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     if (counted) /* places of whole numbers, whose results NumPy has in int64 */
         m = find_method("nearest");
     slices s;
-    if (!make_slices(operation, x, opts->axis, &s))
+    if (!TN__AXES_GIVEN(operation, opts, axis) || !make_slices(operation, x, opts->axis, &s))
         return tn__failure(x);
     bool boolean = tn_dtype_of(x) == TN_BOOL;
     int axis = tn_ndim(s.rows) - 1;
@@ -341,7 +342,8 @@ QUANTILES(nanpercentile, 100, true)
 static tn_array *median(const tn_array *x, bool skip_nan, const tn_reduce_opts *opts)
 {
     slices s;
-    if (!make_slices("median", x, opts ? opts->axis : (tn_axes){0}, &s))
+    if ((opts && !TN__AXES_GIVEN("median", opts, axis)) ||
+        !make_slices("median", x, opts ? opts->axis : (tn_axes){0}, &s))
         return tn__failure(x);
     bool floating = tn__dtype_inexact(tn_dtype_of(x));
     tn_dtype dtype = floating ? tn_dtype_of(x) : TN_FLOAT64;

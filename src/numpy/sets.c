@@ -3,6 +3,7 @@
 #include "numpy/compose.h"
 
 #include "array/build_parts.h"
+#include "core/options.h"
 #include "numpy/distinct.h"
 
 /* ---- distinct elements ---- */
@@ -69,6 +70,8 @@ static tn_array *unique(const tn_array *x, const tn_unique_opts *opts)
 {
     if (tn_is_error(x))
         return tn__again(x);
+    if (opts && !TN__AXES_GIVEN("unique", opts, axis))
+        return tn__failed_array();
     if (!opts || opts->axis.count == 0)
         return distinct(tn_ravel(x), tn_shape_of(x), opts);
     int axis = tn__axis_of_list("unique", opts->axis, 0, tn_ndim(x));

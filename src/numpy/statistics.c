@@ -13,7 +13,8 @@ static const tn_reduce_opts no_opts = {._ = 0};
 
 static tn_reduce_opts plain(const tn_reduce_opts *opts)
 {
-    return (tn_reduce_opts){.axis = opts ? opts->axis : no_opts.axis, .keepdims = opts && opts->keepdims};
+    opts = opts ? opts : &no_opts;
+    return (tn_reduce_opts){._ = opts->_, .axis = opts->axis, .keepdims = opts->keepdims};
 }
 
 static bool holds_nan(const tn_array *x)

@@ -63,6 +63,38 @@ static void test_texts(void **state)
     }
 }
 
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *name;
+        bool number;
+    } cases[] = {
+        {NULL, "axis", false},
+        {"", "axis", false},
+        {".axis", "axis", false},
+        {WRITTEN(.axis = 1), "axis", true},
+        {WRITTEN(.axis=0), "axis", true},
+        {WRITTEN(.axis = -1), "axis", true},
+        {WRITTEN(.axis = (1), .keepdims = true), "axis", true},
+        {WRITTEN(.keepdims = true, .axis = 12), "axis", true},
+        {WRITTEN(.keepdims = true, .axis = TN_AXES(1)), "axis", false},
+        {WRITTEN(.axis = {1}), "axis", false},
+        {WRITTEN(.axis = axes), "axis", false},
+        {WRITTEN(.axis = axes1), "axis", false},
+        {WRITTEN(.axis = ((tn_axes){.count = 1}), .keepdims = 1), "axis", false},
+        {WRITTEN(.axis[0] = 1), "axis", false},
+        {WRITTEN(.axis.count = 1), "axis", false},
+        {WRITTEN(.axis = 1), "axi", false},
+        {WRITTEN(.name = ".axis = 1"), "axis", false},
+        {WRITTEN(.axis = ), "axis", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (tn__option_is_number(cases[i].text, cases[i].name) != cases[i].number)
+            fail_msg("%s in '%s': expected %d", cases[i].name, cases[i].text, cases[i].number);
+    }
+}
+
 /* The macros that the library asks by, of options as the public macros make them. */
 static void test_values(void **state)
 {
@@ -89,7 +121,7 @@ static void test_macros(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts), cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_macros)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts), cmocka_unit_test(test_numbers),
+                                       cmocka_unit_test(test_values), cmocka_unit_test(test_macros)};
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }
