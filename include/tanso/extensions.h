@@ -217,7 +217,8 @@ typedef struct tn_course_opts {
     const char *optimizer; /* default "main" */
     double first;          /* the highest value; default: the attribute's when the run starts */
     tn_length length;      /* of the course; default: the stop trigger's, in its unit */
-    double warmup;         /* cosine: from `start` along a line to `first`, for so long (in the unit); default 0 */
+    double warmup;         /* cosine: from `start` along a line to `first`, for so long (in the unit); default 0. One
+                            * that lasts to the course's end is warned of when the run starts. */
     double start;          /* cosine: default 0 */
     double last;           /* cosine: the value at the end; default 0 */
     double rise;           /* one cycle: share of the course in which it rises; default 0.3 */

@@ -66,6 +66,8 @@ char *tn__shown_option(const char *operation, const char *what, const char *give
 
 char *tn__key_option(const char *operation, const char *given, const char *absent, tn_status *status)
 {
+    if (given && !*given && *status == TN_OK)
+        *status = tn__fail(TN_ERR_VALUE, operation, "expected a key, as \"main/loss\", got \"\"");
     return tn__shown_option(operation, "the key", given, absent, status);
 }
 

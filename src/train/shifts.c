@@ -2,6 +2,7 @@
 /* Schedules as extensions: they count their calls, or look where the run is, and set an attribute of an optimizer. */
 #include <math.h>
 #include <string.h>
+#include "core/log.h"
 #include "train/chainer.h"
 #include "train/ext.h"
 #include "train/parts.h"
@@ -57,6 +58,10 @@ static tn_status find_length(shifting *s, const tn_trainer *trainer)
     if (s->length.count == 0)
         s->length = tn_trainer_length(trainer);
     s->shift.length = s->length.count;
+    if (s->shift.kind == &tn__shift_cosine && s->length.count > 0 && s->shift.c >= s->length.count)
+        tn__log(TN__LOG_WARN, s->kind.name,
+                "a .warmup of %g in a course of %g %s: '%s' rises to the end and never falls", s->shift.c,
+                s->length.count, s->length.unit == TN_EPOCH ? "epochs" : "iterations", s->name);
     if (!s->shift.kind->placed || s->length.count > 0)
         return TN_OK;
     return tn__fail(TN_ERR_VALUE, s->kind.name,

@@ -149,7 +149,7 @@ tn_extension *tn_parameter_statistics_with(const tn_parameter_statistics_opts *o
     if (o && opts) {
         o->layer = opts->layer;
         o->wants_gradients = opts->gradients;
-        o->prefix = tn__key_option("parameter_statistics", opts->prefix, NULL, &status);
+        o->prefix = tn__shown_option("parameter_statistics", "the prefix", opts->prefix, NULL, &status);
     }
     return tn__extension_of(&kind, o, status);
 }

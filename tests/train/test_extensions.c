@@ -2,6 +2,7 @@
 /* Extensions that look at values, parameters, graphs and time; and all of them without memory. */
 #include <jansson.h>
 #include <math.h>
+#include "support/latched.h"
 #include "support/random.h"
 #include "support/starve.h"
 #include "support/svg.h"
@@ -63,6 +64,8 @@ static void test_micro_average(void **state)
                              : isnan(results[i]));
     tn_trainer_free(trainer);
     setup_free(&s);
+    tn_extension_free(tn_micro_average("right", "", "ratio"));
+    assert_failed(TN_ERR_VALUE, "expected a key");
 }
 
 static double tenfold(tn_trainer *trainer, void *user)

@@ -325,6 +325,7 @@ static void test_said_once(void **state)
     tn_extend(trainer, tn_observe_lr(.key = "main/loss"), .trigger = TN_EVERY(1, TN_ITERATION));
     tn_extend(trainer, tn_observe_lr(), .trigger = TN_EVERY(1, TN_ITERATION));
     tn_extend(trainer, tn_micro_average("main/loss", "main/loss", "lr", .every = TN_EVERY(1, TN_ITERATION)));
+    tn_extend(trainer, tn_cosine_shift("lr", .warmup = 5, .length = {4, TN_EPOCH}));
     char *text = said_by(trainer, TN_OK);
     static const struct {
         const char *words;
@@ -332,7 +333,8 @@ static void test_said_once(void **state)
     } said[] = {{"is not among what was reported in iteration 2,", 1}, {"is not among what was reported", 1},
                 {"print_report: nothing has been observed under 'main/los'", 1}, {"under 'main/loss'", 0},
                 {"observe_lr: 'main/loss' has been reported in iteration 1 already", 1},
-                {"micro_average: 'lr' has been reported in iteration 1 already", 1}, {"already", 2}};
+                {"micro_average: 'lr' has been reported in iteration 1 already", 1}, {"already", 2},
+                {"CosineShift: a .warmup of 5 in a course of 4 epochs: 'lr' rises to the end", 1}};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if (count_of(text, said[i].words) != said[i].times)
             fail_msg("\"%s\" is said %d times in: %s", said[i].words, count_of(text, said[i].words), text);
