@@ -64,10 +64,13 @@ static void second(function f, int readings, const tn_array *from, bool marked, 
     assert_int_equal(tn_gradients(sum, 2, (const tn_array *[]){x, w}, false, out), TN_OK);
 }
 
+/* Of all functions from `first` on; a GPU, which has no reference evaluator, compiles each plan: of the last function
+ * alone, and all or nothing read. */
 static void compare(const char *mode, int first)
 {
-    for (int k = first; k < FUNCTIONS; k++)
-        for (int readings = 0; readings < READINGS; readings++) TN_SCOPE {
+    bool all = test_same_bits();
+    for (int k = all ? first : FUNCTIONS - 1; k < FUNCTIONS; k++)
+        for (int readings = 0; readings < READINGS; readings += all ? 1 : READINGS - 1) TN_SCOPE {
             tn_array *x = matrix(), *marked[2], *unmarked[2];
             second(functions[k], readings, x, true, marked);
             second(functions[k], readings, x, false, unmarked);
