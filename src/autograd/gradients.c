@@ -18,8 +18,16 @@
 /* Lists what leads from a node to the tape's targets, beside what is listed already. */
 static tn_status list_more(tn__tape *t, tn__node *node)
 {
-    uint32_t number = 0;
-    return tn__marks_find(&t->marks, node, &number) ? TN_OK : tn__tape_list(t, node);
+    return tn__tape_step_of(t, node) == TN__ELSEWHERE ? tn__tape_list(t, node) : TN_OK;
+}
+
+/* Was it computed from what is led to? Also of a target, which may be computed from another one. */
+static bool leads_on(const tn__tape *t, const tn__tape_step *s)
+{
+    bool leads = false;
+    for (int i = 0; i < s->inputs; i++)
+        leads = leads || t->inputs[s->first + (size_t)i] != TN__ELSEWHERE;
+    return leads;
 }
 
 /* nodes: `count` gradients, and then what they are by. */
@@ -41,7 +49,7 @@ static tn_status follow(const char *operation, tn__node *y, int count, tn__node 
     for (int i = 0; i < count && status == TN_OK; i++)
         status = list_more(&t, nodes[i]);
     for (size_t i = 0; i < t.count && status == TN_OK; i++)
-        if (!t.steps[i].target && tn__node_pending(t.steps[i].node))
+        if (leads_on(&t, &t.steps[i]) && tn__node_pending(t.steps[i].node))
             t.steps[i].node->flags |= TN__NODE_NEEDS_GRAD;
     return status;
 }

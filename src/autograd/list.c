@@ -68,13 +68,17 @@ static tn_status fail_unmarked(const tape *t, const char *how)
                     how);
 }
 
-/* Is the element of a storage one of a value's? Of one whose axes are walked forwards. */
+/* Is the element of a storage one of a value's? */
 static bool has_element(const tn__node *value, int64_t element)
 {
-    int64_t plain[TN_MAX_NDIM], left = element - value->offset;
+    int64_t stride[TN_MAX_NDIM], left = element - value->offset;
     const tn__shape *shape = value->shape;
-    tn__strides_contiguous(shape->ndim, shape->dim, plain);
-    const int64_t *stride = value->strides ? value->strides->v : plain;
+    tn__strides_contiguous(shape->ndim, shape->dim, stride);
+    for (int i = 0; value->strides && i < shape->ndim; i++) { /* from where all axes are walked forwards */
+        int64_t step = value->strides->v[i];
+        stride[i] = step < 0 ? -step : step;
+        left -= step < 0 ? (shape->dim[i] - 1) * step : 0;
+    }
     uint32_t done = 0;
     for (int i = 0; i < shape->ndim; i++) { /* by the widest stride first */
         int widest = -1;

@@ -122,6 +122,27 @@ static void test_third(void **state)
     assert_false(tn_has_grad(x));
 }
 
+/* By x, and by u = exp(x) or y itself, which get values in between: y = x u^2 has y' = (1 + 2x) u^2 and
+ * y'' = (4 + 4x) u^2, y'^2 the derivative 2 y' y'', and (y y')^2 has 2 y y' (y'^2 + y y''). */
+static void test_on_the_way(void **state)
+{
+    (void)state;
+    for (int by_y = 0; by_y < 2; by_y++)
+        for (int evaluated = 0; evaluated < 2; evaluated++) {
+            tn_array *x = tn_scalar(0.5, .dtype = TN_FLOAT64), *u = tn_exp(x), *g[2], *h;
+            tn_array *y = tn_multiply(tn_square(u), x);
+            const tn_array *by[2] = {x, by_y ? y : u};
+            assert_int_equal(tn_gradients(y, 2, by, true, g), TN_OK);
+            if (evaluated)
+                assert_int_equal(tn_eval_all(2, (const tn_array *[]){u, y}), TN_OK);
+            tn_array *again = by_y ? tn_multiply(y, g[0]) : g[0];
+            assert_int_equal(tn_gradients(tn_square(again), 1, (const tn_array *[]){x}, false, &h), TN_OK);
+            double e = 2.718281828459045, first = 2 * e, second = 6 * e; /* of y, at 0.5; y itself is e / 2 */
+            assert_values(h, 1, (double[]){by_y ? 2 * (e / 2 * first) * (first * first + e / 2 * second)
+                                                : 2 * first * second}, 1e-12 * (by_y ? 1000 : 100));
+        }
+}
+
 /* Nobody marked a leaf: backward has nothing to give a gradient to, as before. */
 static void test_no_leaf(void **state)
 {
@@ -167,6 +188,20 @@ static void test_refused(void **state)
     }
 }
 
+/* Parts of what is itself walked backwards. */
+static void test_of_flipped(void **state)
+{
+    (void)state;
+    tn_array *x = tn_flip(matrix(), TN_AXES(0, 1)), *g;
+    assert_int_equal(tn_eval(x), TN_OK);
+    tn_array *parts[] = {tn_index(x, 1), tn_flip(x, TN_AXES(0)), tn_get(x, TN_RANGE(0, 2, 1), TN_RANGE(1, 3, 1))};
+    for (int i = 0; i < 3; i++) {
+        tn_array *y = tn_add(tn_sum(tn_square(parts[i])), tn_sum(tn_exp(x)));
+        assert_int_equal(tn_gradients(y, 1, (const tn_array *[]){x}, false, &g), TN_ERR_STATE);
+        assert_error(TN_ERR_STATE, "tn_requires_grad");
+    }
+}
+
 /* Parts of one table, of which one is not the other's, and constants made of x on purpose. */
 static void test_not_refused(void **state)
 {
@@ -203,7 +238,8 @@ static void test_without_recording(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_evaluated), TEST(test_modes),       TEST(test_compiled),
-                                       TEST(test_third),     TEST(test_no_leaf),     TEST(test_refused),
-                                       TEST(test_not_refused), TEST(test_without_recording)};
+                                       TEST(test_third),     TEST(test_on_the_way),  TEST(test_no_leaf),
+                                       TEST(test_refused),   TEST(test_of_flipped),  TEST(test_not_refused),
+                                       TEST(test_without_recording)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
