@@ -49,35 +49,37 @@ static const struct {
     tn_status (*prepare)(tn__cuda_step *step, tn__cuda_device *device);
     bool (*takes)(tn_dtype dtype); /* NULL: every dtype */
     bool (*library)(const tn__cuda_device *device, tn_dtype dtype); /* whether the library is there and takes it */
+    bool (*own)(const tn__cuda_step *step, const tn__cuda_device *device);
+        /* is the step prepared without any library? NULL: unless `library` */
 } operations[] = {
-    {TN__OP_COPY, tn__cuda_prepare_copy, NULL, NULL},
-    {TN__OP_CONST, tn__cuda_prepare_copy, NULL, NULL},
-    {TN__OP_SCATTER_ADD, tn__cuda_prepare_scatter, adds, NULL},
-    {TN__OP_SCATTER_SET, tn__cuda_prepare_scatter, NULL, NULL},
-    {TN__OP_MATMUL, tn__cuda_prepare_matmul, NULL, NULL},
-    {TN__OP_SORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
-    {TN__OP_ARGSORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
-    {TN__OP_LARGEST, tn__cuda_prepare_largest, tn__cuda_has_order, NULL},
-    {TN__OP_CUMSUM, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
-    {TN__OP_CUMPROD, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
-    {TN__OP_CUMMAX, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
-    {TN__OP_CUMMIN, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
-    {TN__OP_NONZERO, tn__cuda_prepare_scan, NULL, NULL},
-    {TN__OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
-    {TN__OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
-    {TN__OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order, NULL},
-    {TN__OP_FFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
-    {TN__OP_RFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
-    {TN__OP_IRFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
-    {TN__OP_CHOLESKY, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
-    {TN__OP_SOLVE, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
-    {TN__OP_SLOGDET, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
-    {TN__OP_QR, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
-    {TN__OP_SVD, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
-    {TN__OP_EIGH, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
-    {TN__OP_CONVOLVE, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes},
-    {TN__OP_CONVOLVE_DATA, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes},
-    {TN__OP_CONVOLVE_WEIGHTS, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes},
+    {TN__OP_COPY, tn__cuda_prepare_copy, NULL, NULL, NULL},
+    {TN__OP_CONST, tn__cuda_prepare_copy, NULL, NULL, NULL},
+    {TN__OP_SCATTER_ADD, tn__cuda_prepare_scatter, adds, NULL, NULL},
+    {TN__OP_SCATTER_SET, tn__cuda_prepare_scatter, NULL, NULL, NULL},
+    {TN__OP_MATMUL, tn__cuda_prepare_matmul, NULL, NULL, tn__cuda_matmul_is_own},
+    {TN__OP_SORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_ARGSORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_LARGEST, tn__cuda_prepare_largest, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_CUMSUM, tn__cuda_prepare_scan, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_CUMPROD, tn__cuda_prepare_scan, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_CUMMAX, tn__cuda_prepare_scan, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_CUMMIN, tn__cuda_prepare_scan, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_NONZERO, tn__cuda_prepare_scan, NULL, NULL, NULL},
+    {TN__OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order, NULL, NULL},
+    {TN__OP_FFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes, NULL},
+    {TN__OP_RFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes, NULL},
+    {TN__OP_IRFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes, NULL},
+    {TN__OP_CHOLESKY, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes, NULL},
+    {TN__OP_SOLVE, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes, NULL},
+    {TN__OP_SLOGDET, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes, NULL},
+    {TN__OP_QR, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes, NULL},
+    {TN__OP_SVD, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes, NULL},
+    {TN__OP_EIGH, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes, NULL},
+    {TN__OP_CONVOLVE, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes, NULL},
+    {TN__OP_CONVOLVE_DATA, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes, NULL},
+    {TN__OP_CONVOLVE_WEIGHTS, tn__cuda_prepare_convolution, NULL, tn__cuda_dnn_takes, NULL},
 };
 
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype, const tn__shape *shape)
@@ -90,6 +92,15 @@ bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype, const tn__sha
         if (operations[i].op == op)
             return operations[i].library ? operations[i].library(tn__cuda_of(device), dtype)
                                          : operations[i].takes == NULL || operations[i].takes(dtype);
+    return false;
+}
+
+/* Can it be prepared while compilers run? Not where a library's ways may be timed, which they would disturb. */
+static bool prepared_meanwhile(const tn__executable *executable, const tn__cuda_step *step)
+{
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        if (step->step->kind != TN__STEP_KERNEL && operations[i].op == step->step->op)
+            return operations[i].own ? operations[i].own(step, executable->device) : operations[i].library == NULL;
     return false;
 }
 
@@ -136,7 +147,7 @@ static bool keeps_memory(const tn__step *step)
     return step->kind != TN__STEP_KERNEL;
 }
 
-static tn_status load_modules(tn__executable *executable)
+static tn_status begin_modules(tn__executable *executable, tn__cuda_modules **begun)
 {
     const tn__program *program = executable->program;
     int count = program->text.kernel_count ? program->text.kernel_count : 1;
@@ -145,17 +156,37 @@ static tn_status load_modules(tn__executable *executable)
         return tn__fail_memory("load", sizeof *executable->module * (size_t)count);
     executable->module_count = count;
     return program->text.kernel_count
-               ? tn__cuda_modules_load(executable->device, program, executable->module)
+               ? tn__cuda_modules_begin(executable->device, program, executable->module, begun)
                : tn__cuda_module_load(executable->device, program->source, &executable->module[0]);
+}
+
+static tn_status prepare_steps(tn__executable *executable, bool meanwhile)
+{
+    tn_status status = TN_OK;
+    for (int i = 0; i < executable->step_count && status == TN_OK; i++)
+        if (prepared_meanwhile(executable, &executable->step[i]) == meanwhile)
+            status = prepare_step(executable, &executable->step[i]);
+    return status;
+}
+
+/* The backend's own texts are compiled, if they have to be, while other threads compile the program's kernels. */
+static tn_status load_code(tn__executable *executable)
+{
+    const tn__program *program = executable->program;
+    tn__cuda_modules *begun = NULL;
+    tn_status status = program->source && *program->source ? begin_modules(executable, &begun) : TN_OK;
+    if (status == TN_OK)
+        status = prepare_steps(executable, true);
+    tn_status ended = begun ? tn__cuda_modules_end(begun) : TN_OK;
+    if (status == TN_OK)
+        status = ended;
+    return status == TN_OK ? prepare_steps(executable, false) : status;
 }
 
 static tn_status load_steps(tn__executable *executable)
 {
     const tn__program *program = executable->program;
-    tn_status status = TN_OK;
-    if (program->source && *program->source)
-        status = load_modules(executable);
-    for (int i = 0; i < program->step_count && status == TN_OK; i++) {
+    for (int i = 0; i < program->step_count; i++) {
         tn__cuda_step *step = &executable->step[i];
         step->step = &program->step[i];
         step->program = program;
@@ -163,7 +194,10 @@ static tn_status load_steps(tn__executable *executable)
         step->fault_extent = -1;
         step->may_fail = tn__step_may_fail(&program->step[i]);
         step->overwrites = overwrites(program, &program->step[i]);
-        status = prepare_step(executable, step);
+    }
+    tn_status status = load_code(executable);
+    for (int i = 0; i < program->step_count && status == TN_OK; i++) {
+        const tn__cuda_step *step = &executable->step[i];
         executable->any.may_fail = executable->any.may_fail || step->may_fail;
         executable->any.overwrites = executable->any.overwrites || step->overwrites;
         if (executable->workspace.bytes < step->workspace)

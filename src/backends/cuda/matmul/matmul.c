@@ -133,6 +133,11 @@ static tn_status check(const tn__cuda_step *s)
     return TN_OK;
 }
 
+bool tn__cuda_matmul_is_own(const tn__cuda_step *step, const tn__cuda_device *device)
+{
+    return check(step) == TN_OK && (tn__cuda_matmul_is_tall(step, device) || tn__cuda_matmul_is_tiny(step, device));
+}
+
 tn_status tn__cuda_prepare_matmul(tn__cuda_step *step, tn__cuda_device *device)
 {
     tn_status status = check(step);

@@ -151,6 +151,13 @@ static tn_status find_kernels(tn__cuda_step *step, tn__cuda_device *device, char
                           "matmul");
 }
 
+bool tn__cuda_matmul_is_tall(const tn__cuda_step *step, const tn__cuda_device *device)
+{
+    tn__cuda_product p;
+    tn__cuda_product_of(step->step, &p);
+    return suits(step, device, &p);
+}
+
 tn_status tn__cuda_prepare_matmul_tall(tn__cuda_step *step, tn__cuda_device *device)
 {
     tn__cuda_product p;

@@ -96,6 +96,13 @@ static bool suits(const tn__cuda_step *step, const tn__cuda_device *device, cons
            tn__product_is_tiny(p->batch.size, p->m, p->k, p->n);
 }
 
+bool tn__cuda_matmul_is_tiny(const tn__cuda_step *step, const tn__cuda_device *device)
+{
+    tn__cuda_product p;
+    tn__cuda_product_of(step->step, &p);
+    return suits(step, device, &p);
+}
+
 tn_status tn__cuda_prepare_matmul_tiny(tn__cuda_step *step, tn__cuda_device *device)
 {
     tn__cuda_product p;

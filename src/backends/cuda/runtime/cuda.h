@@ -267,8 +267,13 @@ void tn__cuda_settle(tn__cuda_device *device);
 /* The kernels of a text, compiled if no cache has them, and loaded once a device. */
 tn_status tn__cuda_module_load(tn__cuda_device *device, const char *source, tn__cuda_module **module);
 /* A module for each kernel of a program whose text marks where each kernel begins. Kernels that no cache has are
- * compiled in parallel. `module` has room for all of them, and keeps those that were found even if others fail. */
-tn_status tn__cuda_modules_load(tn__cuda_device *device, const tn__program *program, tn__cuda_module **module);
+ * compiled in parallel, by other threads, from _begin to _end, which frees what was begun; the same thread calls both,
+ * and may load other texts in between. `module` has room for all kernels, and keeps those that were found even if
+ * others fail. */
+typedef struct tn__cuda_modules tn__cuda_modules;
+tn_status tn__cuda_modules_begin(tn__cuda_device *device, const tn__program *program, tn__cuda_module **module,
+                                 tn__cuda_modules **begun);
+tn_status tn__cuda_modules_end(tn__cuda_modules *begun);
 void tn__cuda_module_release(tn__cuda_device *device, tn__cuda_module *module);
 /* 32 hexadecimal digits: its file's name without the ending. */
 const char *tn__cuda_module_name(const tn__cuda_module *module);
@@ -352,6 +357,10 @@ tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, 
 tn_status tn__cuda_prepare_copy(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_matmul(tn__cuda_step *step, tn__cuda_device *device);
+/* Is the product by a kernel of ours, whatever libraries there are? */
+bool tn__cuda_matmul_is_own(const tn__cuda_step *step, const tn__cuda_device *device);
+bool tn__cuda_matmul_is_tall(const tn__cuda_step *step, const tn__cuda_device *device);
+bool tn__cuda_matmul_is_tiny(const tn__cuda_step *step, const tn__cuda_device *device);
 /* Prepares a product by cuBLASLt: sets step->start, or leaves it NULL if the library cannot compute it. The second
  * function does the same for the kernels of split_product.cuh, if these are enabled and faster. */
 tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *device);

@@ -163,8 +163,9 @@ tn__cuda_image *tn__cuda_image_find(tn__cuda_device *device, const tn__kernel_fo
 }
 
 /* Held while a text is looked up on the disk or compiled. The device's lock is not held meanwhile, so that others can
- * use the device; and GPUs of the same kind that all need a text have it compiled only once. */
-pthread_mutex_t tn__cuda_loading = PTHREAD_MUTEX_INITIALIZER;
+ * use the device; and GPUs of the same kind that all need a text have it compiled only once. Recursive, as whoever has
+ * a program's kernels compiled may load another text meanwhile. */
+pthread_mutex_t tn__cuda_loading = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 /* ---- a text as a whole ---- */
 

@@ -34,7 +34,7 @@ void tn__cuda_keep(const tn__kernel_folder *folder, int count, char (*key)[TN__K
 /* ---- loaded code ---- */
 
 /* Held while a text is looked up on the disk or compiled. The device's lock is not held meanwhile, so that others can
- * use the device; and GPUs of the same kind that all need a text have it compiled only once. */
+ * use the device; and GPUs of the same kind that all need a text have it compiled only once. Recursive. */
 extern pthread_mutex_t tn__cuda_loading;
 /* Loads code, with a use count of 1. */
 tn_status tn__cuda_image_load(tn__cuda_device *device, const char *code, tn__cuda_image **loaded);

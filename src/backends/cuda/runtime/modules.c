@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program's kernels one by one: those that no cache has are compiled in batches, side by side, and kept under their
- * own names, so that another program, or another layer's kernel that is the same, finds them.
+ * own names, so that another program, or another layer's kernel that is the same, finds them. Whoever loads the program
+ * may compile something else meanwhile.
  */
 #include <string.h>
 #include <tanso/device.h>
@@ -28,7 +29,7 @@ typedef struct made {
     tn__error *error;
 } made;
 
-typedef struct kernels {
+struct tn__cuda_modules {
     tn__cuda_device *device;
     const tn__program *program;
     tn__cuda_module **module;
@@ -39,9 +40,14 @@ typedef struct kernels {
     int file_count;
     tn__kernel_batches batches;
     made *made; /* one for each batch */
+    int missing_count;
+    bool locked;  /* tn__cuda_loading is held, and the folder is open */
+    int threads;
+    pthread_t thread[THREADS];
     atomic_int next, kernels_done, batches_done;
     atomic_bool failed;
-} kernels;
+};
+typedef tn__cuda_modules kernels;
 
 static int workers(void) { return tn_threads() < THREADS ? tn_threads() : THREADS; }
 
@@ -79,9 +85,9 @@ static void *make_batches(void *context)
 }
 
 /* Reports progress until the threads have finished all batches. */
-static void wait_for_batches(kernels *k, int missing)
+static void wait_for_batches(kernels *k)
 {
-    tn__kernel_progress progress = {.began = tn__seconds(), .all = missing};
+    tn__kernel_progress progress = {.began = tn__seconds(), .all = k->missing_count};
     while (!atomic_load(&k->failed) && atomic_load(&k->batches_done) < k->batches.count) {
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         progress.done = atomic_load(&k->kernels_done);
@@ -90,22 +96,25 @@ static void wait_for_batches(kernels *k, int missing)
     tn__kernel_progress_end(&progress);
 }
 
-/* Compiles in other threads, so that their errors are not latched in this one; in this thread only if none can be
- * made. */
-static void compile_batches(kernels *k, int missing)
+/* Compiles in other threads, so that their errors are not latched in this one. */
+static void start_threads(kernels *k)
 {
-    pthread_t thread[THREADS];
     sigset_t before;
-    int threads = 0, wanted = workers() < k->batches.count ? workers() : k->batches.count;
+    int wanted = workers() < k->batches.count ? workers() : k->batches.count;
     tn__signals_hold(&before);
-    while (threads < wanted && pthread_create(&thread[threads], NULL, make_batches, k) == 0)
-        threads++;
+    while (k->threads < wanted && pthread_create(&k->thread[k->threads], NULL, make_batches, k) == 0)
+        k->threads++;
     tn__signals_let(&before);
-    if (threads)
-        wait_for_batches(k, missing);
-    for (int i = 0; i < threads; i++)
-        pthread_join(thread[i], NULL);
-    for (int b = 0; b < k->batches.count && !threads && !atomic_load(&k->failed); b++)
+}
+
+/* In this thread only if no other could be made. */
+static void end_threads(kernels *k)
+{
+    if (k->threads)
+        wait_for_batches(k);
+    for (int i = 0; i < k->threads; i++)
+        pthread_join(k->thread[i], NULL);
+    for (int b = 0; b < k->batches.count && !k->threads && !atomic_load(&k->failed); b++)
         make_batch(k, b);
 }
 
@@ -130,7 +139,7 @@ static tn_status take_batch(kernels *k, int batch)
     return status;
 }
 
-static tn_status make_missing(kernels *k, int missing)
+static tn_status begin_missing(kernels *k)
 {
     tn_status status = tn__kernel_batches_make(k->program, k->missing, 2 * workers(), LEAST, MOST, &k->batches);
     if (status != TN_OK)
@@ -139,7 +148,14 @@ static tn_status make_missing(kernels *k, int missing)
     if (!k->made)
         return tn__fail_memory("kernels", sizeof *k->made * (size_t)k->batches.count);
     tn__cuda_tell_of_pause(k->device, &k->folder);
-    compile_batches(k, missing);
+    start_threads(k);
+    return TN_OK;
+}
+
+static tn_status end_missing(kernels *k)
+{
+    tn_status status = TN_OK;
+    end_threads(k);
     for (int b = 0; b < k->batches.count; b++) {
         if (status == TN_OK)
             status = take_batch(k, b);
@@ -182,11 +198,11 @@ static tn_status find_in_folder(kernels *k, int kernel)
     return tn__cuda_module_add(k->device, k->key[kernel], file->loaded, &k->module[kernel]);
 }
 
-/* The caller holds tn__cuda_loading. */
-static tn_status find_or_make(kernels *k)
+/* From the folder, those that are there; the others are being compiled afterwards. The caller holds
+ * tn__cuda_loading. */
+static tn_status find_or_begin(kernels *k)
 {
     tn_status status = TN_OK;
-    int missing = 0;
     tn__cuda_find_folder(&k->folder);
     for (int i = 0; i < k->program->text.kernel_count && status == TN_OK; i++) {
         if (!k->module[i])
@@ -194,43 +210,77 @@ static tn_status find_or_make(kernels *k)
         if (!k->module[i])
             status = find_in_folder(k, i);
         k->missing[i] = !k->module[i];
-        missing += k->missing[i];
+        k->missing_count += k->missing[i];
     }
-    if (status == TN_OK && missing)
-        status = make_missing(k, missing);
+    if (status == TN_OK && k->missing_count)
+        status = begin_missing(k);
+    return status;
+}
+
+static void give_back(kernels *k)
+{
     for (int i = 0; i < k->file_count; i++)
         if (k->file[i].loaded)
             tn__cuda_image_release(k->device, k->file[i].loaded);
     tn__kernel_batches_free(&k->batches);
     tn__free(k->made);
-    tn__kernel_folder_close(&k->folder);
+    if (k->locked) {
+        tn__kernel_folder_close(&k->folder);
+        pthread_mutex_unlock(&tn__cuda_loading);
+    }
+    tn__free(k->key);
+    tn__free(k->missing);
+    tn__free(k->file);
+    tn__free(k);
+}
+
+/* Finds the kernels that are loaded, and begins with the others. */
+static tn_status begin(kernels *k)
+{
+    const tn__program *program = k->program;
+    tn__text identity = {0};
+    bool all = true;
+    tn__cuda_add_identity(k->device, &identity);
+    tn_status status = !identity.failed ? tn__kernel_keys(program, identity.data, k->key)
+                                        : tn__fail_memory("kernels", identity.length);
+    tn__free(identity.data);
+    for (int i = 0; i < program->text.kernel_count && status == TN_OK; i++) {
+        k->module[i] = tn__cuda_module_take(k->device, k->key[i]);
+        all = all && k->module[i];
+        atomic_fetch_add(&tn__kernels_found, k->module[i] != NULL);
+    }
+    if (status != TN_OK || all)
+        return status;
+    pthread_mutex_lock(&tn__cuda_loading);
+    k->locked = true;
+    return find_or_begin(k);
+}
+
+tn_status tn__cuda_modules_begin(tn__cuda_device *device, const tn__program *program, tn__cuda_module **module,
+                                 tn__cuda_modules **begun)
+{
+    size_t count = (size_t)program->text.kernel_count + 1;
+    kernels *k = tn__calloc(1, sizeof *k);
+    if (!k)
+        return tn__fail_memory("kernels", sizeof *k);
+    k->device = device;
+    k->program = program;
+    k->module = module;
+    k->key = tn__alloc(count * sizeof *k->key);
+    k->missing = tn__calloc(count, sizeof *k->missing);
+    k->file = tn__calloc(count, sizeof *k->file);
+    tn_status status = k->key && k->missing && k->file ? begin(k)
+                                                       : tn__fail_memory("kernels", count * sizeof *k->key);
+    if (status == TN_OK)
+        *begun = k;
+    else
+        give_back(k);
     return status;
 }
 
-tn_status tn__cuda_modules_load(tn__cuda_device *device, const tn__program *program, tn__cuda_module **module)
+tn_status tn__cuda_modules_end(tn__cuda_modules *k)
 {
-    size_t count = (size_t)program->text.kernel_count + 1;
-    kernels k = {.device = device, .program = program, .module = module, .key = tn__alloc(count * sizeof *k.key),
-                 .missing = tn__calloc(count, sizeof *k.missing), .file = tn__calloc(count, sizeof *k.file)};
-    tn__text identity = {0};
-    bool all = true;
-    tn__cuda_add_identity(device, &identity);
-    tn_status status = k.key && k.missing && k.file && !identity.failed
-                           ? tn__kernel_keys(program, identity.data, k.key)
-                           : tn__fail_memory("kernels", count * sizeof *k.key);
-    for (int i = 0; i < program->text.kernel_count && status == TN_OK; i++) {
-        module[i] = tn__cuda_module_take(device, k.key[i]);
-        all = all && module[i];
-        atomic_fetch_add(&tn__kernels_found, module[i] != NULL);
-    }
-    if (status == TN_OK && !all) {
-        pthread_mutex_lock(&tn__cuda_loading);
-        status = find_or_make(&k);
-        pthread_mutex_unlock(&tn__cuda_loading);
-    }
-    tn__free(identity.data);
-    tn__free(k.key);
-    tn__free(k.missing);
-    tn__free(k.file);
+    tn_status status = k->missing_count ? end_missing(k) : TN_OK;
+    give_back(k);
     return status;
 }
