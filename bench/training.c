@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows about training, through the loop a user writes: the loader, forward, backward, the optimizer's step, a meter.
+ * Rows about training, through the loop a user writes: the loader, forward, backward, the optimizer's step, a meter;
+ * and about a step alone, plain, read, and clipped in two ways.
  * MNIST is read from where tn_mnist finds it; else random numbers of its shape stand for it, and the row says so.
  */
 #include "measure.h"
@@ -123,6 +124,69 @@ static void relu3_run(const bench *b)
     training_free(&t);
 }
 
+/* ---- one step of a network of three layers, and what is asked of it besides ---- */
+
+typedef struct one_step {
+    tn_layer *net;
+    tn_optimizer *optimizer;
+    tn_array *x, *t;
+    bool reads; /* the loss, after each step */
+} one_step;
+
+/* What .clip_norm = 1 does, by arrays: gradients are divided by their common norm where it is above 1. */
+static tn_status clip_by_arrays(tn_optimizer *optimizer, tn_layer *net, void *user)
+{
+    (void)optimizer, (void)user;
+    tn_array *squares = tn_scalar(0.0f);
+    for (int i = 0; i < tn_param_count(net); i++)
+        squares = tn_add(squares, tn_sum(tn_square(tn_grad(tn_param(net, i)))));
+    tn_array *ratio = tn_minimum(tn_divide(1.0f, tn_sqrt(squares)), 1.0f);
+    tn_status status = TN_OK;
+    for (int i = 0; i < tn_param_count(net) && status == TN_OK; i++)
+        status = tn_set_grad(tn_param(net, i), tn_multiply(tn_grad(tn_param(net, i)), ratio));
+    return status;
+}
+
+static void step_once(void *context, bool last)
+{
+    one_step *s = context;
+    TN_SCOPE {
+        tn_array *loss = tn_softmax_cross_entropy(tn_forward(s->net, s->x), s->t);
+        if (tn_backward(loss) == TN_OK && tn_step(s->optimizer) == TN_OK && (s->reads || last))
+            (void)tn_item(loss);
+    }
+}
+
+static void step_row_run(const bench *b, const char *row, const char *work, double clip_norm, bool hook, bool reads)
+{
+    if (!wanted(b, row))
+        return;
+    one_step s = {.net = tn_mlp(3, (int64_t[]){1000, 1000, 10}, "relu"), .reads = reads};
+    tn_layer_to(s.net, b->device);
+    s.optimizer = tn_sgd(s.net, .lr = 0.01, .clip_norm = clip_norm);
+    if (hook)
+        (void)!tn_optimizer_add_hook(s.optimizer, clip_by_arrays, NULL);
+    TN_SCOPE {
+        s.x = tn_own(tn_random_normal(TN_SHAPE(100, 784), .device = b->device));
+        s.t = tn_own(tn_random_integers(0, 10, TN_SHAPE(100), .device = b->device));
+    }
+    double operations = step_operations(100, 784, 1000, 1000) + 6 * 100.0 * 1000 * 10;
+    timing time = measure(b, step_once, &s, 5e-3);
+    report(b, (row_facts){.row = row, .work = work, .operations = operations}, time);
+    tn_optimizer_free(s.optimizer);
+    tn_layer_free(s.net);
+    tn_free(s.x);
+    tn_free(s.t);
+}
+
+static void steps_run(const bench *b)
+{
+    step_row_run(b, "step", "a step of 784-1000-1000-10, relu, batch 100, SGD", 0, false, false);
+    step_row_run(b, "step-read", "the same, its loss read", 0, false, true);
+    step_row_run(b, "step-clipped", "the same, gradients clipped by their norm", 1, false, false);
+    step_row_run(b, "step-hook", "the same by a hook of arrays", 0, true, false);
+}
+
 int main(int argc, char **argv)
 {
     bench b = bench_flags(argc, argv);
@@ -130,5 +194,6 @@ int main(int argc, char **argv)
     mnist_run(&b);
     digits_run(&b);
     relu3_run(&b);
+    steps_run(&b);
     return 0;
 }
