@@ -181,6 +181,14 @@ tn_array *tn_trapezoid(const tn_array *y, const tn_array *coordinates, double dx
 
 /* ---- interpolation ---- */
 
+/* y, but `exact` where `at` says so and y is NaN or of the other sign: elsewhere there y is that already, and has the
+ * slope's gradient, which the exact number has not. */
+static tn_array *made_exact(const tn_array *y, const tn_array *at, const tn_array *exact)
+{
+    tn_array *off = tn_logical_or(tn_isnan(y), tn_not_equal(tn_signbit(y), tn_signbit(exact)));
+    return tn_where(tn_logical_and(at, off), exact, y);
+}
+
 static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left,
                         const double *right)
 {
@@ -206,14 +214,15 @@ static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *f
     tn_array *flat = tn_equal(dx, tn_weak_int(0));
     tn_array *slope = tn_where(flat, tn_weak_int(0), tn_divide(dy, tn_where(flat, tn_weak_int(1), dx)));
     tn_array *y = tn_add(tn_multiply(slope, tn_subtract(v, x0)), y0);
-    /* Where infinities made that NaN, from the other end; between equal values, that value. */
-    y = tn_where(tn_isnan(y), tn_add(tn_multiply(slope, tn_subtract(v, x1)), y1), y);
+    /* At the end, and where infinities made that NaN, from the other end; between equal values, that value. */
+    tn_array *at_end = tn_equal(v, tn_index(px, n - 1));
+    y = tn_where(tn_logical_or(tn_isnan(y), at_end), tn_add(tn_multiply(slope, tn_subtract(v, x1)), y1), y);
     y = tn_where(tn_logical_and(tn_isnan(y), tn_equal(y0, y1)), y0, y);
-    y = tn_where(tn_equal(v, x0), y0, y);
+    y = made_exact(y, tn_equal(v, x0), y0);
     tn_array *low = left ? tn_weak_float(*left) : tn_index(py, 0),
              *high = right ? tn_weak_float(*right) : tn_index(py, n - 1);
     y = tn_where(tn_less(v, tn_index(px, 0)), low, y);
-    y = tn_where(tn_equal(v, tn_index(px, n - 1)), tn_index(py, n - 1), y);
+    y = made_exact(y, at_end, tn_index(py, n - 1));
     y = n == 1 ? y : tn_where(tn_isnan(v), v, y); /* through one point NumPy lays a constant, of NaN too */
     return tn_where(tn_greater(v, tn_index(px, n - 1)), high, n == 1 ? tn_where(tn_isnan(v), y0, y) : y);
 }

@@ -373,7 +373,9 @@ static tn_array *median(const tn_array *x, bool skip_nan, const tn_reduce_opts *
         }
         tn_dtype wide = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16 ? TN_FLOAT32 : dtype;
         tn_array *sum = tn_add(tn_cast(low, wide), tn_cast(high, wide));
-        y = tn_where(tn_equal(low, high), tn_cast(low, wide), tn_divide(sum, tn_weak_int(2)));
+        /* two equal ones whose sum overflows; any others share the gradient */
+        tn_array *large = tn_logical_and(tn_isinf(sum), tn_equal(low, high));
+        y = tn_where(large, tn_cast(low, wide), tn_divide(sum, tn_weak_int(2)));
         y = tn_cast(y, dtype);
         if (nan) {
             tn_array *bad = skip_nan ? tn_equal(count, tn_weak_int(0)) : tn__cut(nan, axis, n - 1, 1);
