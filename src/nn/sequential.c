@@ -149,6 +149,14 @@ static void free_names(char **room, size_t count)
     tn__free(room);
 }
 
+/* Is the layer the sequence, or one around it? */
+static bool is_around(const tn_layer *layer, const tn_layer *sequence)
+{
+    for (; sequence && sequence != layer; sequence = sequence->parent)
+        continue;
+    return sequence != NULL;
+}
+
 static tn_status insert(tn_layer *sequence, size_t place, tn_layer *layer)
 {
     static const char operation[] = "sequential_insert";
@@ -181,6 +189,8 @@ static tn_status insert(tn_layer *sequence, size_t place, tn_layer *layer)
 tn_status tn_sequential_insert(tn_layer *sequence, int index, tn_layer *layer)
 {
     static const char operation[] = "sequential_insert";
+    if (layer && is_around(layer, sequence))
+        return tn__fail(TN_ERR_STATE, operation, "a layer can't be its own child or its descendant's");
     tn_status status = layer ? check_sequence(operation, sequence) : tn__fail_null(operation, "a layer");
     if (status == TN_OK)
         status = tn__layer_raise(layer);
@@ -188,9 +198,6 @@ tn_status tn_sequential_insert(tn_layer *sequence, int index, tn_layer *layer)
         return tn__fail(TN_ERR_STATE, operation,
                         "the layer belongs to a %s already: a layer has one parent; make a second layer",
                         tn__layer_name(layer->parent));
-    for (const tn_layer *outer = sequence; status == TN_OK && outer; outer = outer->parent)
-        if (outer == layer)
-            return tn__fail(TN_ERR_STATE, operation, "a layer can't be its own child or its descendant's");
     int64_t count = status == TN_OK ? (int64_t)sequence->child_count : 0, place = index < 0 ? index + count : index;
     if (status == TN_OK && (place < 0 || place > count))
         status = tn__fail(TN_ERR_INDEX, operation, "expected an index from %lld to %lld, got %d", (long long)-count,

@@ -6,6 +6,7 @@
  */
 #include "optim/lbfgs.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +33,9 @@ static tn_status settle(const tn_lbfgs_opts *given, tn_lbfgs_opts *set)
 {
     set->lr = TN__OPTION(given, lr, 1);
     set->iterations = TN__OPTION(given, iterations, 20);
-    set->evaluations = TN__OPTION(given, evaluations, set->iterations + set->iterations / 4);
+    int more = set->iterations > 0 ? set->iterations / 4 : 0;
+    more = set->iterations < INT_MAX - more ? more : 0;
+    set->evaluations = TN__OPTION(given, evaluations, set->iterations + more);
     set->gradient_tolerance = TN__OPTION(given, gradient_tolerance, 1e-7);
     set->change_tolerance = TN__OPTION(given, change_tolerance, 1e-9);
     set->history = TN__OPTION(given, history, 100);

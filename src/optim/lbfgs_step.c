@@ -69,6 +69,23 @@ static tn_status evaluate(run *r, double *value, tn_array **gradient)
     return status;
 }
 
+/* Gives each parameter that trains its elements of the vector. Zero times what is no number is none: in the direction,
+ * where the loss was none, frozen ones may have such, too. */
+static tn_status write_trained(const tn_array *vector, tn_layer *layer)
+{
+    int count = tn_param_count(layer);
+    int64_t at = 0;
+    tn_status status = TN_OK;
+    for (int i = 0; i < count && status == TN_OK; i++) {
+        tn_array *param = tn_param(layer, i);
+        int64_t size = tn_size(param);
+        if (tn__array_node(param)->flags & TN__NODE_LEAF_VAR)
+            status = tn_assign(param, tn_reshape(tn_slice_axis(vector, 0, at, at + size, 1), tn_shape_of(param)));
+        at += size;
+    }
+    return status;
+}
+
 /* The parameters at a distance along the direction. */
 static tn_status go_to(run *r, double distance)
 {
@@ -76,7 +93,7 @@ static tn_status go_to(run *r, double distance)
     tn_array *x = tn_add(r->from, tn__lbfgs_times(r->direction, distance));
     tn_status status = tn_eval(x);
     if (status == TN_OK)
-        status = tn_vector_to_params(x, r->lbfgs->layer);
+        status = write_trained(x, r->lbfgs->layer);
     tn__scope_leave(&scope);
     return status;
 }
@@ -190,7 +207,7 @@ static tn_status step(run *r, double *loss)
     }
     if (status != TN_OK) {
         if (start)
-            (void)tn_vector_to_params(start, r->lbfgs->layer);
+            (void)write_trained(start, r->lbfgs->layer);
         tn__lbfgs_begin_anew(r->lbfgs);
     }
     tn__lbfgs_forget(&start);

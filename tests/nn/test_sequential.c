@@ -111,6 +111,10 @@ static void test_refused(void **state)
     tn_optimizer *optimizer = tn_sgd(outer, .lr = 0.1);
     assert_int_equal(tn_sequential_insert(inner, 0, tn_relu_layer()), TN_ERR_STATE);
     check_latched(TN_ERR_STATE, "free it first");
+    assert_int_equal(tn_sequential_insert(inner, 0, outer), TN_ERR_STATE); /* which is still there */
+    check_latched(TN_ERR_STATE, "descendant");
+    assert_int_equal(tn_sequential_insert(outer, 0, outer), TN_ERR_STATE);
+    check_latched(TN_ERR_STATE, "descendant");
     none = tn_sequential_pop(inner, 0);
     check_latched(TN_ERR_STATE, "free it first");
     tn_layer_free(none);

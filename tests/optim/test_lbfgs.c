@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* L-BFGS: PyTorch's values, a least that is known, several parameters, what it refuses, and what a failure leaves. */
+#include <limits.h>
+
 #include "nn/check.h"
 
 #include "optim/lbfgs_values.h"
@@ -181,6 +183,34 @@ static void test_network(void **state)
     check_fine();
 }
 
+static tn_array *no_number(void *user)
+{
+    return tn_multiply(error_of(user), NAN);
+}
+
+/* Nor does a loss that is no number change it. */
+static void test_no_number(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        fit f = fit_new(TN_FLOAT32);
+        double b[2], w[6], kept[2];
+        check_read(tn_param_named(f.net, "0.b"), b, 2);
+        assert_int_equal(tn_layer_freeze(f.net, "*.b", true), TN_OK);
+        tn_lbfgs *lbfgs = tn_lbfgs(f.net, .iterations = 2);
+        assert_int_equal(tn_lbfgs_step(lbfgs, error_of, &f, NULL), TN_OK);
+        assert_int_equal(tn_lbfgs_step(lbfgs, no_number, &f, NULL), TN_OK);
+        assert_int_equal(tn_lbfgs_step(lbfgs, no_number, &f, NULL), TN_OK);
+        check_read(tn_param_named(f.net, "0.b"), kept, 2);
+        assert_memory_equal(b, kept, sizeof b);
+        check_read(tn_param_named(f.net, "0.W"), w, 6);
+        assert_true(isnan(w[0]));
+        tn_lbfgs_free(lbfgs);
+        tn_layer_free(f.net);
+    }
+    check_fine();
+}
+
 /* ---- what it refuses ---- */
 
 static tn_array *constant(void *user)
@@ -212,7 +242,10 @@ static void test_refused(void **state)
             check_latched(TN_ERR_VALUE, "expected");
             tn_lbfgs_free(wrong[i]);
         }
-        tn_lbfgs *lbfgs = tn_lbfgs(p.layer);
+        tn_lbfgs *lbfgs = tn_lbfgs(p.layer, .iterations = INT_MAX); /* until it is there */
+        assert_int_equal(tn_lbfgs_status(lbfgs), TN_OK);
+        tn_lbfgs_free(lbfgs);
+        lbfgs = tn_lbfgs(p.layer);
         assert_int_equal(tn_lbfgs_status(lbfgs), TN_OK);
         assert_int_equal(tn_lbfgs_step(lbfgs, NULL, NULL, NULL), TN_ERR_VALUE);
         check_latched(TN_ERR_VALUE, "a function");
@@ -291,7 +324,8 @@ static void test_starved(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_torch),   cmocka_unit_test(test_least),
-                                       cmocka_unit_test(test_network), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_recording), cmocka_unit_test(test_starved)};
+                                       cmocka_unit_test(test_network), cmocka_unit_test(test_no_number),
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_recording),
+                                       cmocka_unit_test(test_starved)};
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
