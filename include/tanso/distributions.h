@@ -87,7 +87,9 @@ TN_API tn_array *tn_distribution_variance(tn_distribution d);
 TN_API tn_array *tn_kl(tn_distribution p, tn_distribution q);
 /* Samples of a shape that the parameters broadcast to (of categorical: the logits without the classes), TN_FIT for
  * theirs: continuous ones with gradients in the parameters, but for those of the gamma function; bernoulli, geometric,
- * poisson in their dtype, categorical int64. generator NULL: the thread's. */
+ * poisson in their dtype, categorical int64. Parameters of 16 bits are sampled in float32 and rounded. Where one is NaN
+ * or out of its range, a scale below 0 say, the sample is NaN; of categorical, where the largest logit is not finite,
+ * class 0. generator NULL: the thread's. */
 TN_API tn_array *tn_sample(tn_distribution d, tn_shape shape, tn_generator *generator);
 
 #ifndef TN_NO_MACROS

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <tanso/distributions.h>
 
+#include "array/draw.h"
 #include "nn/distribution.h"
 
 typedef tn__distribution_row row;
@@ -153,47 +154,87 @@ static tn__node *place_of(tn_distribution d, const row *of, tn__node *const in[2
     return tn__const(0, (tn_dtype)all->dtype, made, all->device);
 }
 
-/* Uniform numbers in (0, 1), in the dtype of `place`. */
-static tn__node *open_uniform(tn__node *place, tn_generator *generator)
+/* Uniform numbers in (0, 1), in the shape of `place`. */
+static tn__node *open_uniform(const tn__node *place, tn_dtype dtype, tn_generator *generator)
 {
-    tn__node *u = with(MAXIMUM, tn__uniform_like(place, generator), 0x1p-25);
-    return tn__cast(u, (tn_dtype)place->dtype);
+    tn__draw d = {.generator = generator ? generator : tn_default_generator(), .shape = place->shape,
+                  .device = place->device};
+    return with(MAXIMUM, tn__draw_next(&d, TN__OP_RANDOM_UNIFORM, dtype), dtype == TN_FLOAT64 ? 0x1p-54 : 0x1p-25);
 }
 
 static tn__node *log_of(tn__node *x) { return map(LOG, x); }
 
+static tn__node *first(tn__node *a, tn__node *b) { return (void)b, a; }
+static tn__node *second(tn__node *a, tn__node *b) { return (void)a, b; }
+static tn__node *smaller(tn__node *a, tn__node *b) { return map2(MINIMUM, a, b); }
+static tn__node *width(tn__node *a, tn__node *b) { return sub(b, a); }
+
+/* What of the parameters must not be below 0, as samples that are not drawn by a row's own function would then be those
+ * of another distribution. */
+static const tn__of_parameters scales[TN_DIST_KIND_COUNT] = {
+    [TN_DIST_NORMAL] = second, [TN_DIST_LOG_NORMAL] = second, [TN_DIST_UNIFORM] = width,
+    [TN_DIST_LAPLACE] = second, [TN_DIST_CAUCHY] = second, [TN_DIST_GUMBEL] = second,
+    [TN_DIST_EXPONENTIAL] = first, [TN_DIST_PARETO] = smaller,
+};
+
+/* The class whose logit with Gumbel noise is the largest, 0 where the logits are those of no distribution. */
+static tn__node *draw_class(tn__node *logits, tn__node *u)
+{
+    tn__node *noisy = add(logits, minus(log_of(minus(log_of(u)))));
+    TN__PASS_ERROR(noisy);
+    int last = last_axis(noisy);
+    tn__node *best = tn__reduce(TN__OP_ARGMAX, noisy, 1u << last);
+    tn__node *known = map(ISFINITE, tn__reduce(TN__OP_MAX, logits, 1u << last_axis(logits)));
+    return tn__without_axis(tn__where(known, best, like(best, 0)), last);
+}
+
+/* In float64: multiples of 2^-24 would be too coarse for what is rare. */
+static tn__node *draw_whole(tn_distribution_kind kind, tn__node *a, tn__node *place, tn_generator *generator)
+{
+    tn__node *u = open_uniform(place, TN_FLOAT64, generator), *p = tn__cast(a, TN_FLOAT64), *drawn, *known;
+    if (kind == TN_DIST_CATEGORICAL)
+        return draw_class(p, u);
+    if (kind == TN_DIST_BERNOULLI) {
+        drawn = tn__cast(map2(LESS, u, map(SIGMOID, p)), TN_FLOAT64);
+        known = map2(EQUAL, p, p);
+    } else {
+        drawn = with(MAXIMUM, map(CEIL, over(log_of(u), map(LOG1P, minus(p)))), 1);
+        known = with(GREATER_EQUAL, p, 0);
+    }
+    return tn__cast(tn__where(known, drawn, like(drawn, NAN)), (tn_dtype)place->dtype);
+}
+
+/* In the dtype of `place`, but for classes. */
 static tn__node *sample(tn_distribution d, const row *of, tn__node *a, tn__node *b, tn__node *place,
                         tn_generator *generator)
 {
+    tn_dtype dtype = (tn_dtype)place->dtype;
     if (d.kind == TN_DIST_NORMAL || d.kind == TN_DIST_LOG_NORMAL) {
-        tn__node *z = add(a, mul(b, tn__cast(tn__normal_like(place, generator), (tn_dtype)place->dtype)));
+        tn__node *z = add(a, mul(b, tn__cast(tn__normal_like(place, generator), dtype)));
         return d.kind == TN_DIST_NORMAL ? z : map(EXP, z);
     }
     if (d.kind == TN_DIST_MULTIVARIATE_NORMAL)
-        return tn__multivariate_from(a, b, tn__cast(tn__normal_like(place, generator), (tn_dtype)place->dtype));
-    if (of->draw) {
-        tn__no_grad_depth++;
-        tn__node *drawn = of->draw(a, b, place, generator);
-        tn__no_grad_depth--;
-        return tn__cast(drawn, (tn_dtype)place->dtype);
-    }
-    tn__node *u = open_uniform(place, generator);
-    if (of->icdf)
-        return of->icdf(u, a, b);
+        return tn__multivariate_from(a, b, tn__cast(tn__normal_like(place, generator), dtype));
+    if (of->icdf && !of->draw)
+        return of->icdf(open_uniform(place, dtype, generator), a, b);
     tn__no_grad_depth++;
-    tn__node *y;
-    if (d.kind == TN_DIST_BERNOULLI) {
-        y = tn__cast(map2(LESS, u, map(SIGMOID, a)), (tn_dtype)place->dtype);
-    } else if (d.kind == TN_DIST_GEOMETRIC) {
-        y = with(MAXIMUM, map(CEIL, over(log_of(u), map(LOG1P, minus(a)))), 1);
-    } else { /* the class whose logit with Gumbel noise is the largest */
-        tn__node *noisy = add(a, minus(log_of(minus(log_of(u)))));
-        TN__PASS_ERROR(noisy);
-        int last = last_axis(noisy);
-        y = tn__without_axis(tn__reduce(TN__OP_ARGMAX, noisy, 1u << last), last);
-    }
+    tn__node *drawn = of->draw ? of->draw(a, b, place, generator) : draw_whole(d.kind, a, place, generator);
     tn__no_grad_depth--;
-    return y;
+    return d.kind == TN_DIST_CATEGORICAL ? drawn : tn__cast(drawn, dtype);
+}
+
+/* In float32 at least: a uniform number of 16 bits is 1 too often. */
+static tn__node *sample_widely(tn_distribution d, const row *of, tn__node *const in[2], tn__node *place,
+                               tn_generator *generator)
+{
+    tn_dtype dtype = (tn_dtype)place->dtype;
+    tn__node *a = tn__widened(in[0]), *b = in[1] ? tn__widened(in[1]) : NULL;
+    bool narrow = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16;
+    tn__node *x = sample(d, of, a, b, narrow ? tn__widened(place) : place, generator);
+    TN__PASS_ERROR(x);
+    if (scales[d.kind])
+        x = tn__where(with(GREATER_EQUAL, scales[d.kind](a, b), 0), x, like(x, NAN));
+    return narrow && d.kind != TN_DIST_CATEGORICAL ? tn__cast(x, dtype) : x;
 }
 
 tn_array *tn_sample(tn_distribution d, tn_shape shape, tn_generator *generator)
@@ -205,5 +246,5 @@ tn_array *tn_sample(tn_distribution d, tn_shape shape, tn_generator *generator)
         place = place_of(d, of, in, shape);
     if (tn__node_is_error(place))
         return tn__leave_array(call, place);
-    return tn__leave_array(call, sample(d, of, in[0], in[1], place, generator));
+    return tn__leave_array(call, sample_widely(d, of, in, place, generator));
 }

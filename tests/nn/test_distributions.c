@@ -206,6 +206,45 @@ static void test_samples(void **state)
     check_fine();
 }
 
+/* Bad parameters, rare events, and dtypes in which the largest uniform number would be rounded to 1. */
+static void test_sample_edges(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    const tn_dtype dtypes[] = {TN_FLOAT16, TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64};
+    for (int i = 0; i < 4; i++)
+        TN_SCOPE {
+            tn_array *one = tn_ones(TN_SHAPE(1), .dtype = dtypes[i]);
+            const tn_distribution finite[] = {tn_dist_exponential(one), tn_dist_laplace(one, one),
+                                              tn_dist_gumbel(one, one), tn_dist_pareto(one, tn_multiply(one, 5))};
+            for (int k = 0; k < 4; k++) {
+                tn_array *x = tn_sample(finite[k], TN_SHAPE(MANY), NULL);
+                assert_int_equal(tn_dtype_of(x), dtypes[i]);
+                assert_true(tn_item(tn_all(tn_isfinite(x))));
+            }
+            tn_array *sure = tn_multiply(one, INFINITY), *never = tn_multiply(one, -INFINITY);
+            assert_true(tn_item(tn_min(tn_sample(tn_dist_bernoulli(sure), TN_SHAPE(MANY), NULL))) == 1);
+            assert_true(tn_item(tn_max(tn_sample(tn_dist_bernoulli(never), TN_SHAPE(MANY), NULL))) == 0);
+            tn_array *logits = tn_concatenate(TN_ARRAYS(one, never), 0);
+            assert_true(tn_item(tn_max(tn_sample(tn_dist_categorical(logits), TN_SHAPE(MANY), NULL))) == 0);
+            tn_array *bad = tn_cast(tn_from_floats((float[]){NAN, -1}, 2), dtypes[i]);
+            const tn_distribution of_bad[] = {
+                tn_dist_normal(0, bad), tn_dist_log_normal(0, bad), tn_dist_uniform(0, bad), tn_dist_laplace(0, bad),
+                tn_dist_cauchy(0, bad), tn_dist_gumbel(0, bad), tn_dist_exponential(bad), tn_dist_pareto(bad, 1),
+                tn_dist_pareto(1, bad), tn_dist_geometric(bad), tn_dist_bernoulli(tn_multiply(bad, NAN)),
+            };
+            for (size_t k = 0; k < sizeof of_bad / sizeof *of_bad; k++)
+                assert_true(tn_item(tn_all(tn_isnan(tn_sample(of_bad[k], TN_FIT, NULL)))));
+            logits = tn_cast(tn_from_floats((float[]){0, NAN, 0}, 3), dtypes[i]);
+            assert_true(tn_item(tn_sample(tn_dist_categorical(logits), TN_FIT, NULL)) == 0);
+        }
+    TN_SCOPE { /* of chance 2^-25, which multiples of 2^-24 never are below */
+        tn_generator found = {.key = 3, .counter = 12269568};
+        assert_true(tn_item(tn_sum(tn_sample(tn_dist_bernoulli(-17.328679514), TN_SHAPE(1024), &found))) == 1);
+    }
+    check_fine();
+}
+
 /* Beyond the support, and where one distribution does not cover the other. */
 static void test_outside(void **state)
 {
@@ -242,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values), cmocka_unit_test(test_gamma_values), cmocka_unit_test(test_differences),
         cmocka_unit_test(test_vectors), cmocka_unit_test(test_samples), cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_sample_edges),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
