@@ -275,7 +275,8 @@ typedef struct tn_reduce_opts {
                        wider */
     const tn_array *where;   /* bool (integers are refused), broadcasts to x: only elements where it is true count (max
                                 and min need `initial`) */
-    const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
+    const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction, tn_scalar(0) say (a bare 0 is
+                                TN_ERR_VALUE, as of `where` and `mean`: to C it is a null pointer, no array) */
     const tn_array *mean;    /* var, std: the mean where it is known, of a shape that broadcasts to x's (keepdims); in
                                 the variance's dtype, of complex elements complex */
 } tn_reduce_opts;

@@ -53,7 +53,7 @@ static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
     opts = opts ? opts : &defaults;
     tn__node *a = tn__strong(tn__node_of(x, operation));
     TN__PASS_ERROR(a);
-    if (!TN__AXES_GIVEN(operation, opts, axis))
+    if (!TN__AXES_GIVEN(operation, opts, axis) || !TN__OPERANDS_GIVEN(operation, opts))
         return tn__failed();
     tn_reduce_opts of_number = *opts;
     bool ufunc = rule != mean && rule != variance && rule != logsumexp;

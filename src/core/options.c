@@ -65,7 +65,7 @@ bool tn__option_written(const char *written, const char *name) { return find_opt
 
 bool tn__option_is_number(const char *written, const char *name)
 {
-    const char *at = find_option(written, name);
+    const char *at = written && strstr(written, name) ? find_option(written, name) : NULL;
     if (!at || *(at = past_spaces(at)) != '=')
         return false;
     bool digits = false;

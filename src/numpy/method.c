@@ -291,7 +291,7 @@ static tn_array *reduce_by(tn_binary_function *f, const tn_array *x, const tn_re
     opts = opts ? opts : &defaults;
     uint32_t set;
     if (tn_is_error(x) || !TN__AXES_GIVEN("reduce", opts, axis) ||
-        !tn__axes_set("reduce", opts->axis, tn_ndim(x), &set))
+        !TN__OPERANDS_GIVEN("reduce", opts) || !tn__axes_set("reduce", opts->axis, tn_ndim(x), &set))
         return tn_is_error(x) ? tn__again(x) : tn__failed_array();
     if (opts->where && !opts->initial)
         return tn__refused(TN_ERR_VALUE, "reduce", "has no value where the mask leaves nothing; give `initial`");

@@ -86,6 +86,9 @@ static void test_numbers(void **state)
         {WRITTEN(.axis[0] = 1), "axis", false},
         {WRITTEN(.axis.count = 1), "axis", false},
         {WRITTEN(.axis = 1), "axi", false},
+        {WRITTEN(.keepdims = true, .initial = 0), "initial", true},
+        {WRITTEN(.initial = NULL), "initial", false},
+        {WRITTEN(.initial = zero), "initial", false},
         {WRITTEN(.name = ".axis = 1"), "axis", false},
         {WRITTEN(.axis = ), "axis", false},
     };

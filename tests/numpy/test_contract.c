@@ -59,6 +59,14 @@ static void check_masks(void)
     REFUSED(tn_any(v, .where = ints), TN_ERR_DTYPE, "expected bool");
     REFUSED(tn_var(v, .where = ints), TN_ERR_DTYPE, "expected bool");
     REFUSED(tn_nanmean(tn_cast(v, TN_FLOAT64), .where = ints), TN_ERR_DTYPE, "expected bool");
+    /* nor is 0, which C takes for no array at all, an operand */
+    REFUSED(tn_sum(v, .where = 0), TN_ERR_VALUE, "the option where is no number");
+    REFUSED(tn_prod(v, .initial = 0), TN_ERR_VALUE, ".initial = tn_scalar(0) is meant");
+    REFUSED(tn_max(v, .axis = TN_AXES(0), .initial = 0), TN_ERR_VALUE, "the option initial is no number");
+    REFUSED(tn_nanmin(tn_cast(v, TN_FLOAT64), .initial = 0), TN_ERR_VALUE, "the option initial is no number");
+    REFUSED(tn_var(v, .mean = 0), TN_ERR_VALUE, "the option mean is no number");
+    REFUSED(tn_reduce_by(tn_add, v, TN_OPTS(tn_reduce_opts, .initial = 0)), TN_ERR_VALUE, "initial is no number");
+    assert_float_equal(tn_item(tn_sum(v, .where = NULL, .initial = NULL)), 3, 0);
     REFUSED(tn_binary(tn_add, v, v, .where = ints), TN_ERR_DTYPE, "expected bool");
     REFUSED(tn_binary(tn_add, v, v, .out = out, .where = ints), TN_ERR_DTYPE, "expected bool");
     REFUSED(tn_write(out, v, ints), TN_ERR_DTYPE, "expected bool");
