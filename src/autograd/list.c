@@ -110,6 +110,17 @@ static bool is_part_of_target(const tape *t, const tn__node *value)
     return false;
 }
 
+/* Is nothing lost at the step on the way to an array that nobody marked? `leads`: it leads to a target. Apart from
+ * finish, as backward, which goes by flags, never comes here. */
+static __attribute__((noinline)) tn_status check_unmarked(const tape *t, const step *s, bool leads)
+{
+    tn__node *const *in = s->node->in;
+    for (int i = 0; i < s->inputs; i++)
+        if (in[i]->flags & TN__NODE_SLICE && tn__tape_step_of(t, in[i]) == ELSEWHERE && is_part_of_target(t, in[i]))
+            return fail_unmarked(t, "a slice");
+    return leads && !s->target && is_unfollowed(s->node) ? fail_unmarked(t, tn__ops[s->node->op].name) : TN_OK;
+}
+
 static bool is_worth_visiting(const tape *t, const tn__node *node)
 {
     uint32_t low = 0;
@@ -170,11 +181,10 @@ static tn_status finish(tape *t, tn__node *node, int inputs)
         bool none = t->by_flags && !(node->in[i]->flags & TN__NODE_NEEDS_GRAD);
         uint32_t in = t->inputs[s.first + (size_t)i] = none ? ELSEWHERE : tn__tape_step_of(t, node->in[i]);
         leads = leads || in != ELSEWHERE;
-        if (in == ELSEWHERE && node->in[i]->flags & TN__NODE_SLICE && is_part_of_target(t, node->in[i]))
-            return fail_unmarked(t, "a slice");
     }
-    if (leads && !s.target && is_unfollowed(node))
-        return fail_unmarked(t, tn__ops[node->op].name);
+    tn_status status = t->by_flags ? TN_OK : check_unmarked(t, &s, leads);
+    if (status != TN_OK)
+        return status;
     if ((t->leaves || t->partial || leads) && is_spent(node))
         return tn__fail(TN_ERR_STATE, t->operation,
                         "backward has gone through this graph before (here: through '%s') and let it go; give the "
@@ -184,7 +194,7 @@ static tn_status finish(tape *t, tn__node *node, int inputs)
         return mark(t, node, ELSEWHERE);
     if (!tn__grow((void **)&t->steps, &t->capacity, t->count + 1, sizeof *t->steps))
         return tn__fail_memory(t->operation, (t->count + 1) * sizeof *t->steps);
-    tn_status status = mark(t, node, (uint32_t)t->count);
+    status = mark(t, node, (uint32_t)t->count);
     t->steps[t->count++] = s;
     t->input_count += (size_t)s.inputs;
     return status;
