@@ -53,13 +53,14 @@ TN_API void tn_clear_grad(tn_array *x);
 TN_API tn_status tn_set_grad(tn_array *x, const tn_array *grad);
 /* dy/dxs[i] into out[i], as new arrays of the scope, touching no stored gradient and letting no graph go. xs need no
  * marks, but an unmarked one is only found while what lies between it and y is not evaluated, and what was evaluated
- * before is constant. With create_graph, from then on whatever leads from y and the gradients to xs keeps what it was
- * computed from, as if xs were marked (tn_backward gives nothing to them). What was recorded without gradients
- * (TN_NO_GRAD, or gradients without create_graph) is constant; only where nothing else leads to any of xs, and without
- * create_graph, is it gone through, while it is not evaluated. TN_ERR_STATE, and error arrays in out, if y does not
- * depend on one of them, or depends on an unmarked one by way of a slice of its value, or of a sort or scan (tn_sort,
- * tn_cumprod and their kin), which nothing leads back through then; but what create_graph gave depends on its xs[i],
- * if only with the derivative 0, and on the others, where they are fewer than 20. */
+ * before is constant: so are, of an unmarked one, its copy on another device (tn_to), which is made at once, and what
+ * is made by looking at values (tn_unique). With create_graph, from then on whatever leads from y and the gradients to
+ * xs keeps what it was computed from, as if xs were marked (tn_backward gives nothing to them). What was recorded
+ * without gradients (TN_NO_GRAD, or gradients without create_graph) is constant; only where nothing else leads to any
+ * of xs, and without create_graph, is it gone through, while it is not evaluated. TN_ERR_STATE, and error arrays in
+ * out, if y does not depend on one of them, or depends on an unmarked one by way of a slice of its value, or of a sort
+ * or scan (tn_sort, tn_cumprod and their kin), which nothing leads back through then; but what create_graph gave
+ * depends on its xs[i], if only with the derivative 0, and on the others, where they are fewer than 20. */
 TN_API tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph,
                               tn_array **out);
 
