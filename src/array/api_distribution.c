@@ -265,8 +265,7 @@ static tn__node *fitted(const distribution *row, const tn__draw *d, tn_dtype t, 
     return NULL;
 }
 
-/* Whole numbers as the integers of a dtype: those beyond are its ends, what is none is 0. */
-static tn__node *as_integers(tn__node *x, tn_dtype dtype)
+tn__node *tn__draw_integers(tn__node *x, tn_dtype dtype)
 {
     TN__PASS_ERROR(x);
     int bits = 8 * tn__dtypes[dtype].size - (tn__dtypes[dtype].class == TN__CLASS_SIGNED);
@@ -300,7 +299,7 @@ static tn__node *drawn(const distribution *row, const tn_array *const *parameter
     tn__node *x = row->f(&d, t, p);
     TN__PASS_ERROR(x);
     x = good ? tn__where(good, x, tn__const_like(x, NAN)) : x;
-    return tn_dtype_is_float(d.dtype) ? tn__cast(x, d.dtype) : as_integers(x, d.dtype);
+    return tn_dtype_is_float(d.dtype) ? tn__cast(x, d.dtype) : tn__draw_integers(x, d.dtype);
 }
 
 #define DISTRIBUTION1(name, whole, wide, r0) \

@@ -22,6 +22,9 @@ tn__node *tn__draw_next(const tn__draw *d, tn__op op, tn_dtype dtype);
 /* Integers from 0 to n - 1, uint64. */
 tn__node *tn__draw_below(const tn__draw *d, uint64_t n);
 
+/* Whole numbers of float64 as the integers of a dtype: those beyond are its largest, NaN is 0. */
+tn__node *tn__draw_integers(tn__node *x, tn_dtype dtype);
+
 /* In float64 and the draw's shape, of parameters that are so. */
 tn__node *tn__draw_binomial(const tn__draw *d, tn__node *n, tn__node *p);
 tn__node *tn__draw_log_gamma(const tn__draw *d, tn__node *shape);

@@ -132,7 +132,7 @@ static tn__node *multinomial(int64_t n, const tn_array *p, tn_shape shape, const
         result = put_column(result, taken, i);
         TN__PASS_ERROR(result);
     }
-    return tn__cast(result, d.dtype);
+    return tn__draw_integers(result, d.dtype);
 }
 
 tn_array *tn_random_multinomial_with(int64_t n, const tn_array *p, tn_shape shape, const tn_random_opts *opts)

@@ -112,6 +112,11 @@ static void check_ranges(void)
         assert_int_equal(tn_item_int(tn_index(failures, 1)), 0);
         tn_array *bytes = tn_random_poisson(1e6, TN_SHAPE(1), .dtype = TN_UINT8);
         assert_int_equal(tn_item_int(bytes), 255);
+        tn_array *sure = tn_from_doubles((const double[]){1, 0}, 2);
+        tn_array *counts = tn_random_multinomial(1000, sure, TN_SHAPE(1), .dtype = TN_INT8);
+        assert_int_equal(tn_item_int(tn_max(counts)), 127);
+        counts = tn_random_multinomial(INT64_MAX, sure, TN_SHAPE(1));
+        assert_true(tn_item_int(tn_max(counts)) == INT64_MAX);
     }
 }
 
