@@ -107,6 +107,8 @@ static tn_array *mask_of(const tn_array *where)
 
 static tn_array *finished(tn_array *result, const tn_ufunc_opts *opts)
 {
+    if (opts && !TN__ARRAY_GIVEN("where", opts, where, "tn_weak_bool(false)"))
+        return tn__failed_array();
     if (opts && opts->out) {
         if (!opts->casting || tn_is_error(result) || tn__is_weak(result))
             return tn_write(opts->out, result, opts->where);

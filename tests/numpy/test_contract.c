@@ -66,6 +66,9 @@ static void check_masks(void)
     REFUSED(tn_nanmin(tn_cast(v, TN_FLOAT64), .initial = 0), TN_ERR_VALUE, "the option initial is no number");
     REFUSED(tn_var(v, .mean = 0), TN_ERR_VALUE, "the option mean is no number");
     REFUSED(tn_reduce_by(tn_add, v, TN_OPTS(tn_reduce_opts, .initial = 0)), TN_ERR_VALUE, "initial is no number");
+    REFUSED(tn_binary(tn_add, v, v, .where = 0), TN_ERR_VALUE, "the option where is no number");
+    REFUSED(tn_unary(tn_square, v, .out = out, .where = 0), TN_ERR_VALUE, "the option where is no number");
+    EXPECT(out, 0, 0, 0);
     assert_float_equal(tn_item(tn_sum(v, .where = NULL, .initial = NULL)), 3, 0);
     REFUSED(tn_binary(tn_add, v, v, .where = ints), TN_ERR_DTYPE, "expected bool");
     REFUSED(tn_binary(tn_add, v, v, .out = out, .where = ints), TN_ERR_DTYPE, "expected bool");
