@@ -63,10 +63,10 @@ static const char *find_option(const char *written, const char *name)
 
 bool tn__option_written(const char *written, const char *name) { return find_option(written, name) != NULL; }
 
-bool tn__option_is_number(const char *written, const char *name)
+/* Do an equals sign and digits stand there, with signs and parentheses, up to the next comma? */
+static bool is_set_to_number(const char *at)
 {
-    const char *at = written && strstr(written, name) ? find_option(written, name) : NULL;
-    if (!at || *(at = past_spaces(at)) != '=')
+    if (*(at = past_spaces(at)) != '=')
         return false;
     bool digits = false;
     for (at++; *at && *at != ','; at++) {
@@ -75,6 +75,18 @@ bool tn__option_is_number(const char *written, const char *name)
         digits = digits || isdigit((unsigned char)*at);
     }
     return digits;
+}
+
+bool tn__option_is_number(const char *written, const char *name)
+{
+    if (!written || !*written)
+        return false;
+    /* Asked by nearly each call that takes options: the text is read as such only where a number may stand. */
+    bool may = false;
+    for (const char *at = strstr(written, name); at && !may; at = strstr(at + 1, name))
+        may = is_set_to_number(at + strlen(name));
+    const char *at = may ? find_option(written, name) : NULL;
+    return at && is_set_to_number(at);
 }
 
 bool tn__option_refused(const char *operation, const char *name, const char *instead)
