@@ -71,6 +71,8 @@ static tn_reduce_opts without_nan(const tn_array *x, const tn_reduce_opts *opts)
 
 static tn_array *nanmean(const tn_array *x, const tn_reduce_opts *opts)
 {
+    if (opts && !TN__ARRAY_GIVEN("nanmean", opts, where, "tn_weak_bool(false)"))
+        return tn__failed_array();
     if (!holds_nan(x)) {
         tn_reduce_opts own = opts ? *opts : no_opts;
         own.out = NULL;
@@ -90,6 +92,8 @@ tn_array *tn_nanmean_with(const tn_array *x, const tn_reduce_opts *opts)
 /* As the variance, but NaN where no degree of freedom is left. */
 static tn_array *nanvar(const tn_array *x, const tn_reduce_opts *opts)
 {
+    if (opts && !TN__ARRAY_GIVEN("nanvar", opts, where, "tn_weak_bool(false)"))
+        return tn__failed_array();
     if (!holds_nan(x)) {
         tn_reduce_opts own = opts ? *opts : no_opts;
         own.out = NULL;

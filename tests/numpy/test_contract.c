@@ -64,6 +64,8 @@ static void check_masks(void)
     REFUSED(tn_prod(v, .initial = 0), TN_ERR_VALUE, ".initial = tn_scalar(0) is meant");
     REFUSED(tn_max(v, .axis = TN_AXES(0), .initial = 0), TN_ERR_VALUE, "the option initial is no number");
     REFUSED(tn_nanmin(tn_cast(v, TN_FLOAT64), .initial = 0), TN_ERR_VALUE, "the option initial is no number");
+    REFUSED(tn_nanmean(tn_cast(v, TN_FLOAT64), .where = 0), TN_ERR_VALUE, "the option where is no number");
+    REFUSED(tn_nanstd(tn_cast(v, TN_FLOAT64), .where = 0), TN_ERR_VALUE, "the option where is no number");
     REFUSED(tn_var(v, .mean = 0), TN_ERR_VALUE, "the option mean is no number");
     REFUSED(tn_reduce_by(tn_add, v, TN_OPTS(tn_reduce_opts, .initial = 0)), TN_ERR_VALUE, "initial is no number");
     REFUSED(tn_binary(tn_add, v, v, .where = 0), TN_ERR_VALUE, "the option where is no number");
