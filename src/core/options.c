@@ -70,22 +70,26 @@ static bool is_set_to_number(const char *at)
         return false;
     bool digits = false;
     for (at++; *at && *at != ','; at++) {
-        if (!isspace((unsigned char)*at) && !strchr("+-()", *at) && !isdigit((unsigned char)*at))
+        bool digit = *at >= '0' && *at <= '9', around = *at == '(' || *at == ')' || *at == '+' || *at == '-';
+        if (!digit && !around && !isspace((unsigned char)*at))
             return false;
-        digits = digits || isdigit((unsigned char)*at);
+        digits |= digit;
     }
     return digits;
 }
 
+bool tn__option_any_number(const char *written)
+{
+    for (const char *at = written ? strchr(written, '=') : NULL; at; at = strchr(at + 1, '='))
+        if (is_set_to_number(at))
+            return true;
+    return false;
+}
+
+/* Asked by nearly each call that takes options: the text is read as such only where it has a number. */
 bool tn__option_is_number(const char *written, const char *name)
 {
-    if (!written || !*written)
-        return false;
-    /* Asked by nearly each call that takes options: the text is read as such only where a number may stand. */
-    bool may = false;
-    for (const char *at = strstr(written, name); at && !may; at = strstr(at + 1, name))
-        may = is_set_to_number(at + strlen(name));
-    const char *at = may ? find_option(written, name) : NULL;
+    const char *at = tn__option_any_number(written) ? find_option(written, name) : NULL;
     return at && is_set_to_number(at);
 }
 

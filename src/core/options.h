@@ -8,7 +8,8 @@
 /* True if `written`, the text that an option struct keeps in its field `_` (NULL: none), sets the field `name`. */
 bool tn__option_written(const char *written, const char *name);
 
-/* True if `written` sets the field `name` to digits, with a sign or in parentheses or not. */
+/* True if `written` sets a field to digits, with a sign or in parentheses or not; or the field `name`. */
+bool tn__option_any_number(const char *written);
 bool tn__option_is_number(const char *written, const char *name);
 /* Latches that the option, a structure, was written as a number, for which `instead` stands. False. */
 bool tn__option_refused(const char *operation, const char *name, const char *instead);
@@ -30,9 +31,9 @@ bool tn__option_refused(const char *operation, const char *name, const char *ins
 #define TN__ARRAY_GIVEN(operation, opts, field, instead) \
     ((opts)->field != NULL || TN__GIVEN_AS(operation, opts, field, instead))
 #define TN__OPERANDS_GIVEN(operation, opts) \
-    (TN__ARRAY_GIVEN(operation, opts, initial, "tn_scalar(0)") && \
-     TN__ARRAY_GIVEN(operation, opts, mean, "tn_scalar(0)") && \
-     TN__ARRAY_GIVEN(operation, opts, where, "tn_weak_bool(false)"))
+    (!tn__option_any_number((opts)->_) || (TN__ARRAY_GIVEN(operation, opts, initial, "tn_scalar(0)") && \
+                                           TN__ARRAY_GIVEN(operation, opts, mean, "tn_scalar(0)") && \
+                                           TN__ARRAY_GIVEN(operation, opts, where, "tn_weak_bool(false)")))
 
 /* Whether the caller gave a number or an enumerator as an option; `opts` is not NULL. Only zeros cost a look at the
  * text. */
