@@ -121,7 +121,8 @@ TN_API tn_array *tn_random_negative_binomial_with(const tn_array *n, const tn_ar
 TN_API tn_array *tn_random_hypergeometric_with(const tn_array *good, const tn_array *bad, const tn_array *taken,
                                                tn_shape shape, const tn_random_opts *opts);
 /* How often each of the categories, a vector p of chances that sum to 1, came up in n trials: shape + (categories,),
- * int64. p is read by the call: chances below 0, NaN, or that sum to more are TN_ERR_VALUE. */
+ * int64. p is read by the call: chances below 0, NaN, or that sum to more without the last one, which counts for what
+ * the others leave, are TN_ERR_VALUE. */
 TN_API tn_array *tn_random_multinomial_with(int64_t n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
 /* Vectors with that mean, a vector, and covariance, a symmetric matrix whose eigenvalues are not negative (those that
  * are count as 0): shape + (extent of mean,). */

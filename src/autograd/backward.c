@@ -12,6 +12,7 @@
 #include "autograd/rules.h"
 #include "autograd/tape.h"
 #include "core/memory.h"
+#include "core/options.h"
 
 #include <tanso/autograd.h>
 
@@ -257,6 +258,10 @@ tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts)
         opts = &defaults;
     TN__GUARD("tn_backward");
     tn__call call = tn__enter();
+    if (!TN__ARRAY_WRITTEN("tn_backward", opts, grad)) {
+        tn__leave(call);
+        return tn_error_code();
+    }
     tn__node *gy = opts->grad ? tn__node_of(opts->grad, "tn_backward") : NULL;
     tn_status status = backward(tn__node_of(y, "tn_backward"), gy, opts);
     tn__leave(call);

@@ -26,13 +26,14 @@ bool tn__option_refused(const char *operation, const char *name, const char *ins
 #define TN__DEVICE_GIVEN(operation, opts) \
     ((opts)->device.index != 0 || TN__GIVEN_AS(operation, opts, device, "tn_cuda(1)"))
 
-/* Is an option that is an array none that was written as 0? To C that is a null pointer, no array, without a word. The
- * second: those of a reduction. */
+/* Is an option that is an array none that was written as 0? To C that is a null pointer, no array, without a word. Not
+ * asked where both mean the same, as a bias or a mask of zeros does. The last: those of a reduction. */
 #define TN__ARRAY_GIVEN(operation, opts, field, instead) \
     ((opts)->field != NULL || TN__GIVEN_AS(operation, opts, field, instead))
+#define TN__ARRAY_WRITTEN(operation, opts, field) TN__ARRAY_GIVEN(operation, opts, field, "tn_scalar(0)")
 #define TN__OPERANDS_GIVEN(operation, opts) \
-    (!tn__option_any_number((opts)->_) || (TN__ARRAY_GIVEN(operation, opts, initial, "tn_scalar(0)") && \
-                                           TN__ARRAY_GIVEN(operation, opts, mean, "tn_scalar(0)") && \
+    (!tn__option_any_number((opts)->_) || (TN__ARRAY_WRITTEN(operation, opts, initial) && \
+                                           TN__ARRAY_WRITTEN(operation, opts, mean) && \
                                            TN__ARRAY_GIVEN(operation, opts, where, "tn_weak_bool(false)")))
 
 /* Whether the caller gave a number or an enumerator as an option; `opts` is not NULL. Only zeros cost a look at the

@@ -181,6 +181,8 @@ tn_array *tn_embedding_bag_with(const tn_array *w, const tn_array *x, const tn_b
     tn__node *in[] = {tn__only_floating(w, operation), tn__only_integers(x, operation),
                       opts && opts->weights ? tn__only_floating(opts->weights, operation) : NULL};
     tn__node *error = tn__first_error(3, in);
+    if (!error && opts && !TN__ARRAY_WRITTEN(operation, opts, weights))
+        error = tn__failed();
     if (!error && in[2] && !tn__same_shape(operation, "indices", in[1], "weights", in[2]))
         error = tn__failed();
     return tn__leave_array(call, error ? error : bag(in[0], in[1], in[2], opts));

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <tanso/array.h>
 #include "core/memory.h"
+#include "core/options.h"
 
 typedef struct chain {
     tn__node *cost;    /* (classes, classes) */
@@ -114,11 +115,18 @@ static tn__node *counts_of(const tn_array *lengths, const char *operation)
     return lengths ? tn__node_of(lengths, operation) : NULL;
 }
 
+static tn__node *counts_given(const tn_crf_opts *opts, const char *operation)
+{
+    if (opts && !TN__ARRAY_WRITTEN(operation, opts, lengths))
+        return tn__failed();
+    return counts_of(opts ? opts->lengths : NULL, operation);
+}
+
 tn_array *tn_crf_loss_with(const tn_array *cost, const tn_array *x, const tn_array *t, const tn_crf_opts *opts)
 {
     static const char operation[] = "crf_loss";
     TN__RETURN(tn__crf_loss(tn__only_floating(cost, operation), tn__only_floating(x, operation),
-                            tn__only_integers(t, operation), counts_of(opts ? opts->lengths : NULL, operation),
+                            tn__only_integers(t, operation), counts_given(opts, operation),
                             TN__REDUCTION(opts)));
 }
 

@@ -55,12 +55,14 @@ bool tn__class_rows(const char *operation, const tn_cross_entropy_opts *opts, tn
 bool tn__cross_entropy_plain(const tn_cross_entropy_opts *opts)
 {
     return !opts || (!TN__GIVEN(opts, ignore_index) && !opts->weight && opts->label_smoothing == 0 &&
-                     opts->reduction == TN_REDUCTION_MEAN);
+                     opts->reduction == TN_REDUCTION_MEAN && !tn__option_is_number(opts->_, "weight"));
 }
 
 static bool check(const char *operation, const tn_cross_entropy_opts *opts, const tn__node *weight, int64_t classes)
 {
     char text[TN__SHAPE_TEXT];
+    if (!TN__ARRAY_WRITTEN(operation, opts, weight))
+        return false;
     if (!(opts->label_smoothing >= 0 && opts->label_smoothing <= 1))
         tn__fail(TN_ERR_VALUE, operation, "expected label_smoothing from 0 to 1, got %g", opts->label_smoothing);
     else if ((unsigned)opts->reduction > TN_REDUCTION_NONE)

@@ -66,6 +66,9 @@ static tn__node *read_operands(ctc *c, const tn_array *x, const tn_array *labels
     if (!opts || !opts->log_probabilities)
         c->x = tn__softmax(TN__OP_LOG_SOFTMAX, c->x, 1u << 2);
     c->labels = tn__integers(t);
+    if (opts && (!TN__ARRAY_WRITTEN(operation, opts, input_lengths) ||
+                 !TN__ARRAY_WRITTEN(operation, opts, label_lengths)))
+        return tn__failed();
     if (opts && opts->input_lengths)
         c->lengths = tn__counts(operation, "input_lengths", tn__node_of(opts->input_lengths, operation), c->rows, 1,
                                 c->steps);

@@ -136,6 +136,8 @@ static tn__node *sigmoid_cross_entropy(tn__node *x, tn__node *t, const tn_sigmoi
     static const char operation[] = "sigmoid_cross_entropy";
     t = element_targets(operation, "logits", x, t);
     TN__PASS_ERROR(t);
+    if (opts && (!TN__ARRAY_WRITTEN(operation, opts, weight) || !TN__ARRAY_WRITTEN(operation, opts, pos_weight)))
+        return tn__failed();
     bool ignores = opts && TN__GIVEN(opts, ignore_index);
     if (!opts || (!ignores && !opts->weight && !opts->pos_weight && opts->reduction == TN_REDUCTION_MEAN))
         return tn__mean_all(logistic_losses(x, t, NULL));

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "array/draw.h"
+#include "core/options.h"
 
 #define map2(OP, a, b) tn__binary(TN__OP_##OP, a, b)
 
@@ -226,6 +227,8 @@ static tn__node *choice(int64_t n, tn_shape shape, const tn_choice_opts *opts)
         return tn__failed();
     if (n < 1 && d.shape->size > 0)
         TN__REFUSE(TN_ERR_VALUE, operation, "there are %lld to choose from, expected at least 1", (long long)n);
+    if (opts && !TN__ARRAY_WRITTEN(operation, opts, p))
+        return tn__failed();
     tn__node *p = opts && opts->p ? categories(operation, opts->p, d.device) : NULL;
     if (p) {
         TN__PASS_ERROR(p);

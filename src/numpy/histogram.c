@@ -173,6 +173,8 @@ static tn_array *edges_of(const tn_array *x, const tn_histogram_opts *opts, bool
 static bool weights_fit(const tn_array *x, const tn_histogram_opts *opts)
 {
     const tn_array *weights = opts ? opts->weights : NULL;
+    if (opts && (!TN__ARRAY_WRITTEN("histogram", opts, weights) || !TN__ARRAY_WRITTEN("histogram", opts, edges)))
+        return false;
     bool fits = !weights || tn_ndim(weights) == tn_ndim(x);
     for (int d = 0; fits && weights && d < tn_ndim(x); d++)
         fits = tn_dim(weights, d) == tn_dim(x, d);
@@ -276,6 +278,8 @@ static tn_array *histogramdd(const tn_array *points, tn_array **edges, const tn_
     if (many < 1 || many > TN_MAX_NDIM)
         return tn__refused(TN_ERR_SHAPE, "histogramdd", "expected a row of 1 to %d coordinates for each point",
                            TN_MAX_NDIM);
+    if (!TN__ARRAY_WRITTEN("histogramdd", opts, weights))
+        return tn__failed_array();
     if (opts->weights && (tn_ndim(opts->weights) != 1 || tn_size(opts->weights) != count))
         return tn__refused(TN_ERR_SHAPE, "histogramdd", "expected a vector of %lld weights, one a point",
                            (long long)count);

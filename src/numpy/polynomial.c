@@ -278,6 +278,8 @@ static tn_array *fit(const tn_array *xs, const tn_array *ys, int degree, const t
 {
     tn_array *x = inexact(tn__array_of(xs)), *y = inexact(tn__array_of(ys));
     const tn_array *w = opts ? opts->weights : NULL;
+    if (opts && !TN__ARRAY_WRITTEN("polyfit", opts, weights))
+        return tn__failed_array();
     if (tn_is_error(x) || tn_is_error(y))
         return tn_is_error(x) ? x : y;
     if (degree < 0 || degree > HIGHEST_FIT || tn_ndim(x) != 1 || tn_size(x) == 0 || tn_ndim(y) < 1 ||

@@ -285,7 +285,8 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     if (counted) /* places of whole numbers, whose results NumPy has in int64 */
         m = find_method("nearest");
     slices s;
-    if (!TN__AXES_GIVEN(operation, opts, axis) || !make_slices(operation, x, opts->axis, &s))
+    if (!TN__AXES_GIVEN(operation, opts, axis) || !TN__ARRAY_WRITTEN(operation, opts, weights) ||
+        !make_slices(operation, x, opts->axis, &s))
         return tn__failure(x);
     bool boolean = tn_dtype_of(x) == TN_BOOL;
     int axis = tn_ndim(s.rows) - 1;

@@ -293,6 +293,8 @@ static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
                              &(tn_create_opts){.dtype = dtype, .device = tn_device_of(x)});
     int ddof = TN__OPTION(opts, ddof, 1);
     const tn_array *f = opts->fweights, *a = opts->aweights;
+    if (!TN__ARRAY_WRITTEN("cov", opts, fweights) || !TN__ARRAY_WRITTEN("cov", opts, aweights))
+        return tn__failed_array();
     if ((f && (tn_ndim(f) != 1 || tn_size(f) != count)) || (a && (tn_ndim(a) != 1 || tn_size(a) != count)))
         return tn__refused(TN_ERR_SHAPE, "cov", "expected vectors of %lld weights, one an observation",
                            (long long)count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Options that are lists or other structures and were written as a bare number, `.axis = 1`, in a program that is
  * compiled without warnings: C takes the number for the first member. What the macros make of it is written out here,
- * as they do not compile. */
+ * as they do not compile. An array written as 0 does compile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +16,7 @@
 
 /* The call gives an error array, and what to write instead. */
 #define refuses_axes(call) refuses(call, "got one", "= TN_AXES(1) is meant")
+#define refuses_array(call) refuses(call, "got one", "= tn_scalar(0) is meant")
 #define refuses_shape(call) refuses(call, "got one", "= TN_SHAPE(1) is meant")
 static void refuses(const tn_array *y, const char *words, const char *more)
 {
@@ -100,8 +101,42 @@ static void test_extents(void **state)
     }
 }
 
+/* An option that is an array and was written as 0, a null pointer to C: it would be as if it had been left out. NULL
+ * is that. */
+static void test_arrays(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = matrix(), *t = tn_from_int64s((int64_t[]){0, 1, 2}, 3), *line = tn_arange(0, 3, 1);
+        tn_array *bits = tn_cast(x, TN_INT32), *steps = tn_reshape(x, TN_SHAPE(3, 1, 3));
+        tn_array *one = tn_reshape(tn_from_int64s((int64_t[]){1}, 1), TN_SHAPE(1, 1));
+        refuses_array(tn_softmax_cross_entropy(x, t, .weight = 0));
+        refuses_array(tn_nll_loss(x, t, .weight = (0), .reduction = TN_REDUCTION_SUM));
+        refuses_array(tn_softmax_cross_entropy(x, tn_softmax(x, 1), .weight = 0));
+        refuses_array(tn_sigmoid_cross_entropy(x, bits, .weight = 0));
+        refuses_array(tn_sigmoid_cross_entropy(x, bits, .pos_weight = 0));
+        refuses_array(tn_embedding_bag(x, bits, .weights = 0));
+        refuses_array(tn_ctc_loss(steps, one, .input_lengths = 0));
+        refuses_array(tn_ctc_loss(steps, one, .label_lengths = 0));
+        refuses_array(tn_crf_loss(x, tn_expand_dims(x, 0), tn_expand_dims(t, 0), .lengths = 0));
+        refuses_array(tn_random_choice(3, TN_SHAPE(2), .p = 0));
+        refuses_array(tn_polyfit(line, line, 1, .weights = 0));
+        refuses_array(tn_quantile(line, 0.5, .method = "inverted_cdf", .weights = 0));
+        refuses_array(tn_histogram_bin_edges(line, .edges = 0));
+        refuses_array(tn_histogram_bin_edges(line, .weights = 0));
+        refuses_array(tn_cov_with(x, TN_OPTS(tn_cov_opts, .fweights = 0)));
+        refuses_array(tn_cov_with(x, TN_OPTS(tn_cov_opts, .aweights = 0)));
+        tn_array *w = tn_requires_grad(tn_ones(TN_SHAPE(3)));
+        assert_int_equal(tn_backward(tn_square(w), .grad = 0), TN_ERR_VALUE);
+        assert_failed(TN_ERR_VALUE, "the option grad is no number");
+        assert_int_equal(tn_backward(tn_square(w), .grad = NULL), TN_OK);
+        assert_false(tn_is_error(tn_softmax_cross_entropy(x, t, .weight = NULL, .ignore_index = 0)));
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_axes), cmocka_unit_test(test_extents)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_axes), cmocka_unit_test(test_extents),
+                                       cmocka_unit_test(test_arrays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
