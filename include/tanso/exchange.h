@@ -34,8 +34,8 @@ typedef struct tn_wrap_opts {
 
 /* An array in memory that someone else owns; `memory` is the address of element [0, 0, ...], aligned to the item size,
  * on the CPU that of a part of a complex number. Bytes of bools must be 0 or 1: nobody looks, as the owner may write
- * them later, and sums would count others as they are. On failure an error array; then the memory stays the caller's and
- * `release` is not called. */
+ * them later, and sums would count others as they are. On failure an error array; then the memory stays the caller's
+ * and `release` is not called. */
 TN_API tn_array *tn_wrap_with(void *memory, tn_shape shape, tn_dtype dtype, const tn_wrap_opts *opts);
 
 /* ---- DLPack ---- */
