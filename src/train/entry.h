@@ -23,7 +23,7 @@ typedef struct tn__figure {
  * place, by one write of what is new and the closing bracket, so that an entry takes the same time however many there
  * are. What a crash left of such a write is cut off when the run is resumed.
  */
-#define TN__SHORT_LOG (128 * 1024) /* bytes of a list that is short */
+#define TN__SHORT_LOG (64 * 1024) /* bytes of a list that is short */
 typedef struct tn__json_log {
     char *path; /* owned; NULL: nothing is written */
     int64_t entries;
