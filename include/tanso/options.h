@@ -19,6 +19,10 @@
  * gives TN_ERR_VALUE where the text is a number, as it is here; what a variable holds is not seen. In C++ one axis may
  * be a number and several braces: `.axis = 1`, `.axis = {0, -1}`. Options written without TN_OPTS,
  * &(tn_reduce_opts){...}, are the compiler's own matter: -Wall warns (-Wmissing-braces).
+ *
+ * An option that is an array takes no number at all. `.initial = 0` compiles, as 0 is a null pointer to C, and is
+ * TN_ERR_VALUE where an array of zeros would be another thing than none; NULL is none. `.initial = tn_scalar(0)` is
+ * meant.
  */
 #ifndef TANSO_OPTIONS_H
 #define TANSO_OPTIONS_H

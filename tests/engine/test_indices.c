@@ -10,6 +10,7 @@
 #include <tanso.h>
 
 #include "support/device.h"
+#include "support/modes.h"
 #include "support/latched.h"
 
 static tn_array *int64s(int64_t a, int64_t b) { return tn_from_int64s((int64_t[]){a, b}, 2); }
@@ -35,16 +36,6 @@ static void assert_out_of_range_at(tn_status status, const char *words, const ch
         _fail(file, line);
     }
     tn_clear_error();
-}
-
-static void in_both_modes(void (*test)(void))
-{
-    tn_set_compile(TN_COMPILE_NEVER);
-    test();
-    tn_set_compile(TN_COMPILE_ALWAYS);
-    test();
-    tn_set_compile(TN_COMPILE_AUTO);
-    assert_true(tn_ok());
 }
 
 /* ---- labels ---- */
@@ -101,7 +92,7 @@ static void labels(void)
 static void test_labels(void **state)
 {
     (void)state;
-    in_both_modes(labels);
+    test_in_both_modes(labels);
 }
 
 static int gathers_of(const tn_array *y)
@@ -130,7 +121,7 @@ static void looked_at_once(void)
 static void test_looked_at_once(void **state)
 {
     (void)state;
-    in_both_modes(looked_at_once);
+    test_in_both_modes(looked_at_once);
 }
 
 /* ---- only the gradient is evaluated ---- */
@@ -172,7 +163,7 @@ static void gradients(void)
 static void test_gradients(void **state)
 {
     (void)state;
-    in_both_modes(gradients);
+    test_in_both_modes(gradients);
 }
 
 /* An embedding of which only the table's gradient is read, of tokens of two axes. */
@@ -190,7 +181,7 @@ static void tokens(void)
 static void test_tokens(void **state)
 {
     (void)state;
-    in_both_modes(tokens);
+    test_in_both_modes(tokens);
 }
 
 /* ---- several arrays of indices ---- */
@@ -215,7 +206,7 @@ static void each_axis(void)
 static void test_each_axis(void **state)
 {
     (void)state;
-    in_both_modes(each_axis);
+    test_in_both_modes(each_axis);
 }
 
 /* ---- beside labels that count for nothing ---- */
@@ -242,7 +233,7 @@ static void beside_ignored(void)
 static void test_beside_ignored(void **state)
 {
     (void)state;
-    in_both_modes(beside_ignored);
+    test_in_both_modes(beside_ignored);
 }
 
 /* ---- results without elements ---- */
@@ -319,7 +310,7 @@ static void refused_writes(void)
 static void test_refused_writes(void **state)
 {
     (void)state;
-    in_both_modes(refused_writes);
+    test_in_both_modes(refused_writes);
 }
 
 int main(void)

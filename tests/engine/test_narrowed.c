@@ -10,6 +10,7 @@
 #include <tanso.h>
 
 #include "support/device.h"
+#include "support/modes.h"
 
 static tn_array *table(void) { return tn_reshape(tn_arange(0, 12, 1, .dtype = TN_FLOAT32), TN_SHAPE(3, 4)); }
 static tn_array *int64s(int64_t a, int64_t b, int64_t c) { return tn_from_int64s((int64_t[]){a, b, c}, 3); }
@@ -102,20 +103,10 @@ static void some_pairs(size_t step)
 
 static void all_pairs(void) { some_pairs(1); }
 
-static void in_both_modes(void (*test)(void))
-{
-    tn_set_compile(TN_COMPILE_NEVER);
-    test();
-    tn_set_compile(TN_COMPILE_ALWAYS);
-    test();
-    tn_set_compile(TN_COMPILE_AUTO);
-    assert_true(tn_ok());
-}
-
 static void test_pairs(void **state)
 {
     (void)state;
-    in_both_modes(all_pairs);
+    test_in_both_modes(all_pairs);
 }
 
 static void test_no_fusion(void **state)
@@ -143,7 +134,7 @@ static void moving_windows(void)
 static void test_moving(void **state)
 {
     (void)state;
-    in_both_modes(moving_windows);
+    test_in_both_modes(moving_windows);
 }
 
 /* A matrix without an inverse, of which nothing is read. */
@@ -163,7 +154,7 @@ static void singular(void)
 static void test_singular(void **state)
 {
     (void)state;
-    in_both_modes(singular);
+    test_in_both_modes(singular);
 }
 
 /* A step whose loss is of some rows leaves the parameters alone where a label that is not among these is wrong. */
@@ -192,7 +183,7 @@ static void stepped(void)
 static void test_step(void **state)
 {
     (void)state;
-    in_both_modes(stepped);
+    test_in_both_modes(stepped);
 }
 
 int main(void)
